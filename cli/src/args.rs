@@ -1,4 +1,4 @@
-//! The options that all verbs share.
+//! The options of all verbs.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,14 +12,14 @@ use crosslock::{Locker, LockerBuilder};
 use crate::output::Words;
 use crate::status::Failure;
 
-/// Where locks live when `--url` doesn't say it.
+/// The variable with the URL, if `--url` isn't given.
 const VARIABLE: &str = "CROSSLOCK_URL";
 
-/// What all verbs heed. The URL may hold a password: there is no `Debug`.
+/// The options of all verbs. There is no `Debug`, because the URL may contain a password.
 #[derive(Clone)]
 pub(crate) struct Globals {
     url: String,
-    /// Whether nobody has said where locks live.
+    /// Whether neither `--url` nor the variable gives a URL.
     #[cfg(target_os = "linux")]
     pub(crate) is_default: bool,
     namespace: Option<String>,
@@ -38,16 +38,16 @@ pub(crate) fn command() -> Command {
 }
 
 const URLS: &str = "URLs:
-  file:                            this user's own directory, /tmp/crosslock-<uid>
-  file:///dir                      a directory of this host, for all who may write there
+  file:                            your own directory, /tmp/crosslock-<uid>
+  file:///dir                      a directory of this host, for all users who can write to it
   redis://host[:port][/db]         Redis or Valkey; also valkey://, unix:///path.sock
-  rediss://host, valkeys://host    the same by TLS
-  redis+sentinel://host,host/name  the master that sentinels name; also rediss+sentinel://
+  rediss://host, valkeys://host    the same over TLS
+  redis+sentinel://host,host/name  the master that Sentinel names; also rediss+sentinel://
   redis+cluster://host,host        a cluster; also rediss+cluster://
-  etcd://host,host                 etcd; etcds:// by TLS
+  etcd://host,host                 etcd; etcds:// over TLS
   zk://host,host                   ZooKeeper
-  memory:                          this process alone, for trying things out
-A password in --url is seen by other users of this host: use CROSSLOCK_URL.";
+  memory:                          only this process: to try things out
+Other users of this host can read a password in --url: put it into CROSSLOCK_URL.";
 
 fn globals() -> [Arg; 5] {
     [
@@ -59,11 +59,11 @@ fn globals() -> [Arg; 5] {
         option(
             "namespace",
             "NAMESPACE",
-            "Which application's locks [default: crosslock]",
+            "Namespace of the locks [default: crosslock]",
         ),
-        flag("json", "Say everything as JSON, a value a line"),
-        flag("quiet", "Say nothing but results").short('q'),
-        flag("verbose", "Also say what the library logs")
+        flag("json", "Print JSON, one object per line"),
+        flag("quiet", "Print only results and failures").short('q'),
+        flag("verbose", "Also print the log of the library")
             .short('v')
             .conflicts_with("quiet"),
     ]
@@ -91,7 +91,7 @@ pub(crate) fn name() -> Arg {
     Arg::new("name")
         .value_name("NAME")
         .required(true)
-        .help("The name of the lock")
+        .help("Name of the lock")
 }
 
 /// The text of an argument that may be absent.
@@ -105,7 +105,7 @@ pub(crate) fn duration(matches: &ArgMatches, name: &str) -> Option<Duration> {
 }
 
 impl Globals {
-    /// Refuses a URL that nobody could understand: locks elsewhere would exclude nobody.
+    /// Refuses a URL that isn't UTF-8: with the default in its place, the locks would exclude nobody.
     pub(crate) fn of(words: Words, matches: &ArgMatches) -> Result<Self, Failure> {
         let own = text(matches, "url").map(OsString::from);
         let url = own.or_else(|| env::var_os(VARIABLE));
@@ -121,12 +121,12 @@ impl Globals {
         })
     }
 
-    /// The URL as it was given, with a password if it has one: never shown.
+    /// The URL as the user gave it. It may contain a password: never print it.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The same for locks that live elsewhere.
+    /// The same options for another URL.
     pub(crate) fn at(&self, url: &str) -> Self {
         Globals {
             url: url.to_owned(),
@@ -134,7 +134,7 @@ impl Globals {
         }
     }
 
-    /// Whether the locks are in the directory of this user, where nobody else has any.
+    /// Whether the locks are in the private directory of this user.
     pub(crate) fn is_private_directory(&self) -> bool {
         self.url().eq_ignore_ascii_case("file:")
     }
@@ -150,7 +150,7 @@ impl Globals {
         self.namespace.as_deref().unwrap_or("crosslock")
     }
 
-    /// A builder for the locks that are meant.
+    /// A builder with the URL and the namespace.
     pub(crate) fn builder(&self) -> LockerBuilder {
         let builder = Locker::builder(self.url());
         match &self.namespace {
@@ -159,13 +159,13 @@ impl Globals {
         }
     }
 
-    /// A locker without options of the verb.
+    /// A locker with these options alone.
     pub(crate) fn locker(&self) -> Result<Locker, Failure> {
         Ok(self.builder().build()?)
     }
 }
 
-/// Says that the locks of `file:` are those of one user.
+/// Reports that the locks of `file:` belong to one user.
 pub(crate) fn tell_private(words: Words) {
     words.say_why(
         "hint",
@@ -174,7 +174,7 @@ pub(crate) fn tell_private(words: Words) {
     );
 }
 
-/// Whether another user of this host has such locks, too: then two may believe that they exclude each other.
+/// Whether another user of this host has a private directory too: the two might expect to exclude each other.
 #[cfg(target_os = "linux")]
 pub(crate) fn has_other_user() -> bool {
     let own = rustix::process::geteuid().as_raw();

@@ -1,4 +1,4 @@
-//! `break`: takes a lock from whoever has it.
+//! `break`: takes a lock from its holder.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stderr, stdin};
 
@@ -13,11 +13,11 @@ use crate::{output, show, time};
 pub(crate) fn command() -> Command {
     let yes = args::flag(
         "yes",
-        "Don't ask: needed where standard input is no terminal",
+        "Don't ask; required if standard input isn't a terminal",
     )
     .short('y');
     Command::new("break")
-        .about("Take a lock from whoever has it, and give it to the first that waits")
+        .about("Take a lock from its holder, and give it to the first waiter")
         .args([args::name(), yes])
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
         };
         Some(wanted)
     } else {
-        // Who may break a lock need not be allowed to look at it.
+        // A user may be allowed to break a lock, but not to look at it.
         locker.inspect(name).ok()
     };
     let broken = locker.break_lock(name)?;
@@ -50,7 +50,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     Ok(OK)
 }
 
-/// `before` is how the lock stood, if that is known.
+/// `before` is the state of the lock before the break, if known.
 fn told(name: &str, broken: &[Holder], before: Option<&Inspection>) -> String {
     let name = visible(name);
     if !broken.is_empty() {
@@ -62,8 +62,8 @@ fn told(name: &str, broken: &[Holder], before: Option<&Inspection>) -> String {
     }
 }
 
-/// Asks until those who have the lock are those who were asked about. Of a lock that is free there is nothing to ask.
-/// Gives how the lock stands that is to be broken.
+/// Asks whether to break the lock, and asks again if its holders changed meanwhile. Returns the state of the lock if
+/// the answer was yes, or if the lock is free.
 fn wanted(locker: &Locker, name: &str) -> Result<Option<Inspection>, Failure> {
     let mut seen = locker.inspect(name)?;
     loop {
@@ -100,7 +100,7 @@ fn question(seen: &Inspection) -> String {
     format!("break {name}, {how}? [y/N] ")
 }
 
-/// What is said of a lock that stays taken without a holder.
+/// Describes a lock that stays taken without a holder.
 fn kept_for(seen: &Inspection) -> Option<String> {
     let is_kept = matches!(seen.state, LockState::Kept { .. });
     let long = show::kept(seen).map(|remaining| format!(" for {} more", time::text(remaining)));
@@ -109,7 +109,7 @@ fn kept_for(seen: &Inspection) -> Option<String> {
 
 fn answers_yes(question: &str) -> bool {
     let mut err = stderr().lock();
-    // Without a question there is no answer.
+    // If the question can't be printed, the answer is no.
     if err.write_all(question.as_bytes()).is_err() {
         return false;
     }

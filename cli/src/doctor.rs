@@ -1,4 +1,4 @@
-//! `doctor`: which guarantee doesn't hold where the locks live, and why.
+//! `doctor`: reports which guarantees don't hold at a URL, and why.
 
 use std::io::stdout;
 
@@ -11,17 +11,17 @@ use crate::output::visible;
 use crate::status::{NO, OK, Outcome};
 use crate::table::{Cell, Style, Table, size_of, wrapped};
 
-/// The width of their column.
+/// The width of the column of verdicts.
 const VERDICTS: usize = 7;
 
 pub(crate) fn command() -> Command {
     let place = Arg::new("place")
         .value_name("URL")
-        .help("Where to look, in place of --url");
+        .help("URL to check [default: --url]");
     Command::new("doctor")
         .arg(place)
-        .about("Look for what breaks locks here: settings of the server or the directory, rights, latency")
-        .after_help("Exits with 0 if nothing is weak, with 1 else.")
+        .about("Check what can break locks at this URL: server settings, directory, access rights, latency")
+        .after_help("Exit status: 1 if a guarantee is weak, else 0.")
 }
 
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
@@ -43,7 +43,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     Ok(if findings.iter().any(is_weak) { NO } else { OK })
 }
 
-/// The consequence and the advice of a finding, where there are.
+/// The consequence and the advice of a finding, if it has them.
 fn rest(finding: &Finding) -> [Option<&str>; 2] {
     match &finding.verdict {
         Verdict::Weak {

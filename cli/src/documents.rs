@@ -1,4 +1,4 @@
-//! `man` and `completions`: what the program says of itself, made of its arguments.
+//! `man` and `completions`: made from the definition of the arguments.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::args::Globals;
 use crate::output;
 use crate::status::{Failure, OK, Outcome};
 
-/// What the arguments don't tell.
+/// The sections that can't be made from the arguments.
 const END: &str = include_str!("man_end.roff");
 
 pub(crate) fn man_command() -> Command {
@@ -40,7 +40,7 @@ fn page(command: Command) -> io::Result<String> {
     Ok(page + END)
 }
 
-/// What would be the page of a verb, as a part of the whole.
+/// The part of the page that describes one verb.
 fn part_of(verb: Command) -> io::Result<String> {
     let name = verb.get_name().to_owned();
     let verb = verb.bin_name(format!("crosslock {name}"));
@@ -59,7 +59,7 @@ fn part_of(verb: Command) -> io::Result<String> {
     Ok(part)
 }
 
-/// A paragraph, of what was a section of its own.
+/// Turns a section into a paragraph.
 fn without_head(section: &str) -> String {
     const HEADS: [&str; 3] = [".SH", ".ie", ".el"];
     let is_head = |line: &str| HEADS.iter().any(|head| line.starts_with(head));
@@ -75,9 +75,9 @@ pub(crate) fn completions_command() -> Command {
         .value_name("SHELL")
         .required(true)
         .value_parser(clap::value_parser!(Shell))
-        .help("Whose completions");
+        .help("Shell that reads them");
     Command::new("completions")
-        .about("Print what makes a shell complete the arguments")
+        .about("Print completions for a shell")
         .arg(shell)
 }
 

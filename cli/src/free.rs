@@ -1,4 +1,4 @@
-//! `test` and `wait`: whether a lock is free, without taking it.
+//! `test` and `wait`: find out whether a lock is free, without taking it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,13 +25,13 @@ pub(crate) fn test(globals: &Globals, matches: &ArgMatches) -> Outcome {
     })
 }
 
-/// How often one looks.
+/// The time between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A server that can't be reached for so long is told of.
+/// An outage that lasts longer than this ends the wait.
 const UNAVAILABLE_FOR: Duration = Duration::from_secs(10);
 
 pub(crate) fn wait_command() -> Command {
-    let wait = args::time("wait", "Wait for so long at most, and exit with 75 then").short('w');
+    let wait = args::time("wait", "Wait at most DUR, then exit with 75").short('w');
     Command::new("wait")
         .about("Wait until a lock is free, without taking it")
         .args([args::name(), wait])
@@ -44,16 +44,16 @@ pub(crate) fn wait(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let mut locker: Option<Locker> = None;
     let (mut last_answer, mut is_known) = (start, false);
     loop {
-        // Opened anew until that succeeds: it may fail as any question does.
+        // Opening can fail as a question can, so it is repeated until it succeeds.
         let opened = locker.take().map_or_else(|| globals.builder().build(), Ok);
         let seen = opened.and_then(|opened| locker.insert(opened).inspect(name));
         let left = most.map_or(PAUSE, |most| most.saturating_sub(start.elapsed()));
         match seen {
             Ok(seen) if seen.state == LockState::Free => return Ok(OK),
             Ok(_) => (last_answer, is_known) = (Instant::now(), true),
-            // Nobody knows whether the lock is taken.
+            // No answer so far: the lock may be free or taken.
             Err(e) if left.is_zero() && !is_known => return Err(e.into()),
-            // As a call that takes the lock does.
+            // A call that takes the lock gives up after the same time.
             Err(Error::Unavailable { .. }) if last_answer.elapsed() < UNAVAILABLE_FOR => {}
             Err(e) => return Err(e.into()),
         }

@@ -1,4 +1,4 @@
-//! `ls`: which locks are taken, and by whom.
+//! `ls`: lists the taken locks and their holders.
 
 use clap::{Arg, ArgMatches, Command};
 use crosslock::{Inspection, LockState, Locker};
@@ -11,9 +11,9 @@ use crate::{output, show};
 pub(crate) fn command() -> Command {
     let prefix = Arg::new("prefix")
         .value_name("PREFIX")
-        .help("Only those whose names begin so");
+        .help("List only names that begin with PREFIX");
     Command::new("ls")
-        .about("List the locks that are taken, and who has them")
+        .about("List taken locks and their holders")
         .arg(prefix)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     Ok(OK)
 }
 
-/// The locks that are taken, by name. One that is released meanwhile isn't among them.
+/// The taken locks, ordered by name. A lock that is released meanwhile is left out.
 pub(crate) fn taken(locker: &Locker, prefix: &str) -> Result<Vec<Inspection>, Failure> {
     let mut names = locker.list(prefix)?.collect::<Result<Vec<_>, _>>()?;
     names.sort_unstable();
@@ -51,7 +51,7 @@ pub(crate) fn is_taken(seen: &Inspection) -> bool {
     seen.state != LockState::Free || !seen.waiters.is_empty()
 }
 
-/// A row for each lock.
+/// One row for each lock.
 pub(crate) fn table<'a>(locks: impl IntoIterator<Item = &'a Inspection>) -> Table {
     const HEAD: &[&str] = &[
         "NAME", "KIND", "HOLDER", "LABEL", "HELD", "TTL", "TOKEN", "WAITERS",
@@ -59,7 +59,7 @@ pub(crate) fn table<'a>(locks: impl IntoIterator<Item = &'a Inspection>) -> Tabl
     Table::new(HEAD, locks.into_iter().map(row))
 }
 
-/// Of several holders the one that has it for longest stands for all.
+/// If several processes hold the lock, the row shows the one that has held it longest.
 fn row(seen: &Inspection) -> Vec<Cell> {
     let holder = seen.holders.iter().max_by_key(|holder| holder.held_for);
     let party = holder.and_then(|holder| holder.party.as_ref());

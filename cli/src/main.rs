@@ -1,7 +1,8 @@
-//! The program `crosslock`: runs commands under a lock, and shows who holds locks and who waits for them.
+//! The program `crosslock`: runs commands under a lock, and shows the holders and waiters of locks.
 //!
-//! Each verb is a module with its arguments and its work. What they share: `args` has the options that stand before the
-//! verb, `time` reads and writes times, `status` has the exit statuses, `output` what is said to people and programs.
+//! Each verb is a module with its arguments and its work. All verbs use these: `args` has the common options, `time`
+//! parses and formats times, `status` has the exit statuses, `output` writes for people and programs, `table` aligns
+//! columns.
 
 use std::process::ExitCode;
 
@@ -33,7 +34,7 @@ struct Verb(fn() -> Command, fn(&Globals, &ArgMatches) -> Outcome);
 
 /// In the order in which the help lists them.
 const VERBS: &[Verb] = &[
-    // It needs signals and clocks that only Linux has.
+    // It needs signals and clocks that exist on Linux alone.
     #[cfg(target_os = "linux")]
     Verb(run::command, run::run),
     Verb(free::wait_command, free::wait),
@@ -67,7 +68,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the program executes itself for: no verb of users, and quicker without what verbs need.
+/// The verbs for which the program executes itself. Users don't call them. They start faster without the parser of
+/// arguments.
 #[cfg(target_os = "linux")]
 fn inner_verb() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
@@ -97,10 +99,11 @@ fn dispatch(words: Words, matches: &ArgMatches) -> Outcome {
     run(&globals, matches)
 }
 
-/// Help and version are no failures; what clap refuses is wrong usage, and it repeats the arguments.
+/// Help and version aren't failures. Everything else is wrong usage; clap's text repeats the arguments, so it is
+/// escaped.
 fn told_by_clap(error: &clap::Error) -> ExitCode {
     if let ErrorKind::DisplayHelp | ErrorKind::DisplayVersion = error.kind() {
-        // Nothing can be told to somebody who has closed the output.
+        // If the output is closed, there is nobody to tell.
         let _ = error.print();
         return status::OK.into();
     }

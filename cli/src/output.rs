@@ -1,4 +1,4 @@
-//! What is said to people and programs: results on standard output, everything else on standard error.
+//! The output for people and for programs: results go to standard output, everything else to standard error.
 
 use std::env;
 use std::io::{ErrorKind, IsTerminal, Write as _, stderr, stdout};
@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 
 use crate::status::Failure;
 
-/// How the program says on standard error what it does.
+/// How the program reports on standard error what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// For programs: an object a line, whose field `event` says what it is about.
+    /// For programs: one object per line, with a field `event`.
     pub(crate) json: bool,
     /// Failures only.
     pub(crate) quiet: bool,
@@ -28,19 +28,19 @@ impl Words {
         Words { json, quiet }
     }
 
-    /// Says what happened, unless that isn't wanted.
+    /// Reports an event, unless `-q` was given.
     pub(crate) fn say(self, event: &str, facts: &[(&str, Value)], text: &str) {
         if !self.quiet {
             self.insist(event, facts, text);
         }
     }
 
-    /// The same of what is nothing but a text.
+    /// Reports an event that consists of a text alone.
     pub(crate) fn say_why(self, event: &str, reason: &str) {
         self.say(event, &[("reason", reason.into())], reason);
     }
 
-    /// Tells of a failure, also with `-q`: without it nobody would know why nothing was done.
+    /// Reports a failure, even with `-q`: otherwise the user wouldn't know why nothing happened.
     pub(crate) fn failed(self, failure: &Failure) {
         let facts = [
             ("status", failure.status.0.into()),
@@ -49,7 +49,7 @@ impl Words {
         self.insist("failed", &facts, &failure.text);
     }
 
-    /// Says what nobody may miss.
+    /// Reports an event, even with `-q`.
     pub(crate) fn insist(self, event: &str, facts: &[(&str, Value)], text: &str) {
         if !self.json {
             return line(&format!("crosslock: {}", visible(text)));
@@ -60,7 +60,7 @@ impl Words {
         line(&Value::Object(told).to_string());
     }
 
-    /// Says what only programs want to know.
+    /// Reports an event that only programs need.
     pub(crate) fn note(self, event: &str, facts: &[(&str, Value)]) {
         if self.json {
             self.say(event, facts, "");
@@ -68,15 +68,15 @@ impl Words {
     }
 }
 
-/// Says a line on standard error.
+/// Writes a line to standard error.
 pub(crate) fn line(text: &str) {
     write_to_stderr(&format!("{text}\n"));
 }
 
-/// Whoever has closed standard error doesn't want to hear. Whoever reads nothing for so long misses the rest: a command
-/// has to be stopped in time, and its status given, whether the pipe is full or not.
+/// Writes to standard error. If nobody reads it for 250 ms, the rest is dropped: a full pipe must not delay the moment
+/// when a command is stopped. A closed standard error is no failure.
 pub(crate) fn write_to_stderr(text: &str) {
-    /// A pipe that is writable takes so much at once.
+    /// A writable pipe accepts this many bytes without blocking.
     const PART: usize = 512;
     const PATIENCE: Duration = Duration::from_millis(250);
     let mut err = stderr().lock();
@@ -92,14 +92,14 @@ fn is_writable_within(output: &impl AsFd, most: Duration) -> bool {
     loop {
         let left = Timespec::try_from(most.saturating_sub(start.elapsed())).unwrap_or_default();
         match poll(&mut [PollFd::new(output, PollFlags::OUT)], Some(&left)) {
-            // A signal came, such as that of a command's end.
+            // A signal interrupted the call, such as the one of a command that ended.
             Err(Errno::INTR) => {}
             ready => return ready.is_ok_and(|ready| ready > 0),
         }
     }
 }
 
-/// Whether people read standard output.
+/// Whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     stdout().is_terminal()
 }
@@ -109,7 +109,7 @@ pub(crate) fn is_coloured() -> bool {
     is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Has the library's log go to standard error.
+/// Sends the log of the library to standard error.
 pub(crate) fn log_to_stderr() {
     if log::set_logger(&StderrLog).is_ok() {
         log::set_max_level(log::LevelFilter::Debug);
@@ -134,7 +134,7 @@ impl log::Log for StderrLog {
     fn flush(&self) {}
 }
 
-/// Writes a result. `false`: nobody reads any more, which ends the work without a word.
+/// Writes a result. Returns `false` if the reader has gone: the verb then ends without a message.
 pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -144,7 +144,7 @@ pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Each value on a line of its own.
+/// Each value on its own line.
 pub(crate) fn json_lines<T: Serialize>(values: &[T]) -> Result<String, Failure> {
     let mut lines = String::new();
     for value in values {
@@ -155,9 +155,9 @@ pub(crate) fn json_lines<T: Serialize>(values: &[T]) -> Result<String, Failure> 
     Ok(lines)
 }
 
-/// A text of others, so that it can't steer a terminal or break a line: names, labels and hosts are what any program wrote.
+/// Makes a text safe for a terminal and for a line: any program may have written a name, a label or a host.
 ///
-/// Its control characters, and those that change the order or hide, are escapes: `\n`, `\u{1b}`.
+/// Control characters, and characters that hide or reorder text, become escapes: `\n`, `\u{1b}`.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

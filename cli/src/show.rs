@@ -1,4 +1,4 @@
-//! `show`: everything about one lock; and how locks, holders and waiters are named in tables and sentences.
+//! `show`: shows all about one lock. Also how tables and sentences name locks, holders and waiters.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{output, time};
 
 pub(crate) fn command() -> Command {
     Command::new("show")
-        .about("Show who holds a lock, and who waits for it")
+        .about("Show the holders and waiters of a lock")
         .arg(args::name())
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     Ok(OK)
 }
 
-/// A line for the lock, each holder and each waiter, which begins with what it is about.
+/// One line for the lock, each holder and each waiter. Its first word is `lock`, `holder` or `waiter`.
 fn for_programs(seen: &Inspection) -> String {
     let lock = vec![
         Cell::text(&seen.name),
@@ -67,7 +67,7 @@ pub(crate) fn for_people(seen: &Inspection, style: Style) -> Vec<String> {
     lines
 }
 
-/// Of the holders, and of the waiters.
+/// The tables of the holders and of the waiters.
 fn tables(seen: &Inspection) -> [Table; 2] {
     const HOLDERS: &[&str] = &[
         "HOLDER", "THREAD", "LABEL", "HELD", "TTL", "TOKEN", "PERMITS",
@@ -97,7 +97,7 @@ fn tables(seen: &Inspection) -> [Table; 2] {
     ]
 }
 
-/// How long a lock stays taken that nobody holds.
+/// How much longer a lock without a holder stays taken.
 pub(crate) fn kept(seen: &Inspection) -> Option<Duration> {
     match seen.state {
         LockState::Kept { remaining, .. } => remaining,
@@ -129,7 +129,7 @@ pub(crate) fn wants(wants: Wants) -> String {
     }
 }
 
-/// `<host>/<pid>`; of another program, which tells neither, `foreign`.
+/// `<host>/<pid>`, or `foreign` for another program, which doesn't store them.
 pub(crate) fn party_cell(party: Option<&Party>) -> Cell {
     let party = party.map(|party| format!("{}/{}", party.host, party.pid));
     Cell::text(party.as_deref().unwrap_or("foreign"))
@@ -158,7 +158,7 @@ fn who(party: Option<&Party>, time: Option<Duration>) -> String {
     text
 }
 
-/// In a sentence: the holder of that name, or how many there are.
+/// In a sentence: the first three holders, and the number of the others.
 pub(crate) fn holders(holders: &[Holder]) -> String {
     const NAMED: usize = 3;
     let mut named: Vec<_> = holders.iter().take(NAMED).map(holder).collect();

@@ -1,4 +1,4 @@
-//! The exit statuses, and the failures that lead to them.
+//! The exit statuses, and the failures behind them.
 
 use std::error::Error as _;
 use std::fmt;
@@ -7,37 +7,37 @@ use std::process::{ExitCode, ExitStatus};
 
 use crosslock::Error;
 
-/// An exit status of this program, or of the command that it has run.
+/// An exit status of this program, or of the command that it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub(crate) u8);
 
 pub(crate) const OK: Status = Status(0);
-/// The answer of a verb that asks: the lock isn't free, or something is weak.
+/// The answer of `test` and `doctor`: the lock isn't free, or a guarantee is weak.
 pub(crate) const NO: Status = Status(1);
-/// The arguments are wrong, or the engine can't do what they ask for.
+/// The arguments are wrong, or the engine doesn't support them.
 pub(crate) const USAGE: Status = Status(64);
 /// The engine can't be reached.
 pub(crate) const UNAVAILABLE: Status = Status(69);
-/// Something else went wrong: a key that is no lock, a full disk.
+/// Another failure, such as a key that is no lock, or a full disk.
 pub(crate) const FAILED: Status = Status(70);
-/// Somebody has the lock.
+/// Another process holds the lock.
 pub(crate) const TAKEN: Status = Status(75);
-/// The lock was lost, and the command therefore stopped.
+/// The lock was lost and the command was stopped.
 pub(crate) const LOST: Status = Status(76);
-/// The engine refuses this user.
+/// The engine denies access.
 pub(crate) const DENIED: Status = Status(77);
 
-/// The command had run for as long as `--max-run` allows.
+/// The command ran longer than `--max-run`.
 pub(crate) const RAN_TOO_LONG: Status = Status(124);
-/// The command is there, but can't be executed.
+/// The command exists, but can't be executed.
 pub(crate) const CANT_EXECUTE: Status = Status(126);
-/// There is no such command.
+/// The command wasn't found.
 pub(crate) const NOT_FOUND: Status = Status(127);
 
-/// What a verb ends with.
+/// The result of a verb.
 pub(crate) type Outcome = Result<Status, Failure>;
 
-/// Says why a verb couldn't do its work.
+/// Why a verb failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: Status,
@@ -45,7 +45,7 @@ pub(crate) struct Failure {
 }
 
 impl Status {
-    /// Of a command, as shells tell it.
+    /// The status of a command, as shells report it.
     pub(crate) fn of(exit: ExitStatus) -> Self {
         match exit.code() {
             Some(code) => Status(code.to_le_bytes()[0]),
@@ -53,7 +53,7 @@ impl Status {
         }
     }
 
-    /// Of what a signal has ended.
+    /// The status of a command that a signal ended.
     pub(crate) fn of_signal(signal: i32) -> Self {
         Status(u8::try_from(128 + signal).unwrap_or(u8::MAX))
     }
@@ -65,7 +65,7 @@ impl Failure {
         Failure { status, text }
     }
 
-    /// A part of this program or system that doesn't work.
+    /// A part of this program or of the system failed.
     pub(crate) fn broken(what: &str, error: &dyn fmt::Display) -> Self {
         Failure::new(FAILED, format!("{what}: {error}"))
     }
@@ -81,7 +81,7 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// With all causes. No text of an error has a password or an owner in it.
+/// The text has all causes. No text of an error contains a password or an owner.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let mut text = error.to_string();

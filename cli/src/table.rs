@@ -1,4 +1,5 @@
-//! Tables: aligned and with a head for people, with tabs and without one for programs; and how texts fit into a terminal.
+//! Tables: for people with aligned columns and a head, for programs with tabs and without a head. Also the width of a
+//! terminal.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -8,10 +9,10 @@ use rustix::termios::tcgetwinsize;
 use crate::output::{self, visible};
 use crate::time;
 
-/// What stands where there is nothing to tell.
+/// Stands for an unknown value.
 const NOTHING: &str = "-";
 
-/// How a table may be drawn on the terminal.
+/// Whether the terminal shows bold and dim text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -19,7 +20,7 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// What this terminal and this user want.
+    /// The style for this terminal and this user.
     pub(crate) fn of_terminal() -> Self {
         match output::is_coloured() {
             true => Style::Coloured,
@@ -49,7 +50,7 @@ pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// A text for people, and one for programs.
+/// A value as a text for people, and as one for programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     people: String,
@@ -57,7 +58,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A text that anybody may have written.
+    /// A text from an untrusted source.
     pub(crate) fn text(text: &str) -> Self {
         let shown = visible(text);
         Cell {
@@ -78,7 +79,7 @@ impl Cell {
         Cell::text(NOTHING)
     }
 
-    /// What is there, or nothing.
+    /// The value, or `-` if there is none.
     pub(crate) fn of(value: Option<impl ToString>) -> Self {
         value.map_or_else(Cell::nothing, |value| Cell::text(&value.to_string()))
     }
@@ -97,7 +98,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// A line a row, with tabs between the columns.
+    /// One line per row, with tabs between the columns.
     pub(crate) fn for_programs(&self) -> String {
         let mut text = String::new();
         for row in &self.rows {
@@ -133,14 +134,14 @@ impl Table {
     }
 }
 
-/// The columns and rows of a terminal; as usual, if it doesn't say.
+/// The columns and rows of a terminal, or 80 and 24 if it doesn't report them.
 pub(crate) fn size_of(output: impl AsFd) -> (usize, usize) {
     let size = tcgetwinsize(output).ok();
     let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
     size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()))
 }
 
-/// The words of a text, in lines of so many columns. A longer word has a line of its own.
+/// Breaks a text into lines of at most `columns`. A longer word gets its own line.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let length = |text: &str| text.chars().count();
     let mut lines: Vec<String> = Vec::new();

@@ -1,8 +1,9 @@
-//! How times are written: `500ms`, `10s`, `5m`, `1h`, a number alone is seconds; and points in time, as RFC 3339 has them.
+//! Durations as users write them (`500ms`, `10s`, `5m`, `1h`; a number alone is seconds), and points in time as in RFC
+//! 3339.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Reads a time, as a parser of an argument.
+/// Parses a duration.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
@@ -20,12 +21,12 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// 114 years: a sum of several is still a time that clocks can tell.
+/// 114 years: the sum of several durations doesn't overflow.
 const LONGEST: Duration = Duration::from_secs(1_000_000 * 3600);
 
 const USE: &str = "write a time as 500ms, 10s, 5m or 1h; a number alone is seconds";
 
-/// Writes a time for people: `350 ms`, `12 s`, `3 min`, `2 h`, each with its next smaller unit where that matters.
+/// Formats a duration for people: `350 ms`, `12 s`, `3 min`, `1 min 15 s`, `2 h 1 min`.
 pub(crate) fn text(duration: Duration) -> String {
     let (millis, seconds) = (duration.as_millis(), duration.as_secs());
     let with = |large: u64, unit: &str, small: u64, rest: &str| match small {
@@ -51,7 +52,7 @@ pub(crate) fn moment(time: SystemTime) -> String {
 
 /// Howard Hinnant's `civil_from_days`, for days since 1970.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Years begin in March, so that the day that leap years have more is their last.
+    // Years begin in March here, so the leap day is the last day of its year.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,6 +1,6 @@
-//! `__clean`: removes what a bench leaves, also if that was killed. Users don't call it.
+//! `__clean`: removes what a bench leaves, even if the bench is killed. Users don't call it.
 //!
-//! It is a process of its own, which waits for the end of a pipe whose other end only the bench has.
+//! It is a second process. It waits for the end of a pipe whose other end only the bench has.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use super::place::Place;
 use crate::run::own_program;
 use crate::status::{FAILED, Failure, OK};
 
-/// The verb's name on the command line.
+/// The inner verb's name on the command line.
 pub(crate) const VERB: &str = "__clean";
 
-/// Where it finds the URL, which other users would see among the arguments.
+/// The variable with the URL: other users could read an argument.
 const URL: &str = "CROSSLOCK_URL";
 
 /// The process that removes what a bench leaves.
@@ -22,7 +22,6 @@ pub(super) struct Cleaner(Child);
 
 impl Cleaner {
     pub(super) fn start(place: &Place, url: &str) -> Result<Self, Failure> {
-        // What a terminal does to the bench doesn't reach it.
         let process = own_program(VERB)
             .args([place.namespace(), place.name()])
             .env(URL, url)
@@ -35,7 +34,7 @@ impl Cleaner {
         process.map(Cleaner).map_err(failure)
     }
 
-    /// The bench is over: returns when nothing is left of it.
+    /// Ends the pipe, and returns when everything is removed.
     pub(super) fn finish(mut self) {
         // `wait` closes the pipe.
         if let Err(e) = self.0.wait() {
@@ -50,7 +49,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let (Ok(url), [namespace, name]) = (env::var(URL), &args[..]) else {
         return FAILED.into();
     };
-    // However it ends.
+    // An error means the end of the bench too.
     let _ = io::stdin().read_to_end(&mut Vec::new());
     Place::named(&url, namespace, name).clean();
     OK.into()

@@ -1,4 +1,4 @@
-//! The least that a cycle of lock and unlock could cost: what any lock there needs, without this library.
+//! The lowest possible cost of a lock and an unlock at a place, measured without this library.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const DELETE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
-/// A lock and an unlock, as simple as can be.
+/// The simplest lock and unlock.
 pub(super) struct Floor {
-    /// What it does.
+    /// Its steps, for people.
     pub(super) words: &'static str,
     pub(super) cycle: Box<dyn FnMut() -> Result<(), String>>,
 }
@@ -68,7 +68,7 @@ fn set_and_delete(connection: &mut Connection, key: &str, delete: &Script) -> Re
         .map(drop)
 }
 
-/// Removes keys of nobody.
+/// Removes keys.
 pub(super) fn remove(url: &str, keys: &[String]) -> Result<(), String> {
     let connection = connect(url);
     let removed = connection.and_then(|mut it| redis::cmd("DEL").arg(keys).exec(&mut it));
@@ -76,7 +76,7 @@ pub(super) fn remove(url: &str, keys: &[String]) -> Result<(), String> {
 }
 
 fn connect(url: &str) -> RedisResult<Connection> {
-    // What the crate doesn't know is the same by another name.
+    // The crate doesn't know this scheme, which means the same.
     let url = match url.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("valkey") => format!("redis://{rest}"),
         _ => url.to_owned(),
@@ -89,7 +89,7 @@ fn connect(url: &str) -> RedisResult<Connection> {
     Ok(connection)
 }
 
-/// Without what the server repeats of a command, in which a password may be.
+/// The text leaves out the server's answer, which may repeat a password.
 fn told(error: &RedisError) -> String {
     match error.kind() {
         ErrorKind::Io => "the connection failed".to_owned(),

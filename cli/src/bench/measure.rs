@@ -1,4 +1,4 @@
-//! What is measured: a free lock next to the floor, and how fast a lock goes from one to the next.
+//! The measurements: a free lock next to the floor, and how fast a lock passes from holder to holder.
 
 use std::sync::Barrier;
 use std::thread;
@@ -9,16 +9,16 @@ use crosslock::Locker;
 use super::place::Place;
 use crate::status::{FAILED, Failure};
 
-/// So many cycles of one, and then of the other, so that noise meets both.
+/// The lock and the floor are measured in turns of so many cycles, so that noise affects both.
 const SLICE: usize = 50;
 
-/// More samples say no more.
+/// More samples wouldn't change the result.
 const MOST: usize = 200_000;
 
-/// One thread, one free lock: what a cycle of lock and unlock costs, next to the floor.
+/// The cost of a lock and an unlock without contention, next to the floor.
 pub(super) struct Uncontended {
     pub(super) ours: Times,
-    /// What it does, and its times; or why there is none.
+    /// Its steps and its times, or why there is none.
     pub(super) floor: Result<(&'static str, Times), String>,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn uncontended(place: &Place, length: Duration) -> Result<Uncontended
     let (mut ours, mut floors) = (Times::default(), Times::default());
     // Loads scripts and warms caches.
     slice(&mut Times::default(), || cycle(&locker, place.name()))?;
-    // A directory is there since the first lock.
+    // The first lock made the directory.
     let mut floor = place.floor();
     let end = Instant::now() + length;
     while Instant::now() < end && ours.len() < MOST {
@@ -62,23 +62,23 @@ fn cycle(locker: &Locker, name: &str) -> Result<(), Failure> {
 
 const HOLD: Duration = Duration::from_millis(1);
 
-/// What they do at first, when they meet and open their inboxes, isn't counted.
+/// Not counted: at first the lockers connect and open their inboxes.
 const WARM_UP: Duration = Duration::from_millis(150);
 
-/// Several that want one lock: how fast it goes from one to the next.
+/// How fast a lock passes between lockers that want it at the same time.
 pub(super) struct Contended {
     pub(super) crowd: usize,
     /// Per second.
     pub(super) acquisitions: f64,
-    /// What there could be, if it cost nothing to give the lock to the next.
+    /// The number of acquisitions if a hand-off cost nothing.
     pub(super) most: f64,
-    /// From one holder's last moment to the first of the next.
+    /// The times between two holders.
     pub(super) gaps: Times,
-    /// How often the least served had it, against the most served.
+    /// The acquisitions of the locker with the fewest, divided by those of the locker with the most.
     pub(super) fairness: f64,
 }
 
-/// When somebody held it.
+/// One acquisition.
 #[derive(Clone, Copy)]
 struct Held {
     by: usize,
@@ -86,7 +86,7 @@ struct Held {
     to: Instant,
 }
 
-/// Each has a locker of its own, so that they meet as processes do.
+/// Each thread has its own locker, so they compete as processes do.
 pub(super) fn contended(
     place: &Place,
     crowd: usize,
@@ -136,7 +136,7 @@ fn hold_again_and_again(
     Ok(all)
 }
 
-/// Of those that count, in their order.
+/// `held` has the acquisitions that count, in their order.
 fn evaluated(crowd: usize, held: &[Held], length: Duration) -> Contended {
     let mut gaps = Times::default();
     for (before, after) in held.iter().zip(held.iter().skip(1)) {

@@ -1,7 +1,7 @@
-//! `bench`: what locks cost here, next to the least that they could.
+//! `bench`: measures the cost of locks at a URL, next to the lowest possible cost.
 //!
-//! It measures what `benches/uncontended` and `benches/hand_off` do, in a few seconds and where the locks really live. The
-//! names are its own, and nothing of them is left.
+//! It measures the same as `benches/uncontended` and `benches/hand_off`, in a few seconds and at the place of the
+//! user's locks. It uses its own names, and removes them.
 
 use std::time::Duration;
 
@@ -23,13 +23,13 @@ mod report;
 const LENGTH: Duration = Duration::from_secs(6);
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How many want the same lock.
+/// The numbers of lockers that want the same lock.
 const CROWDS: [usize; 2] = [2, 8];
 
 pub(crate) fn command() -> Command {
-    let length = args::time("for", "How long to measure, 10s at most [default: 6s]");
+    let length = args::time("for", "Time to measure, at most 10s [default: 6s]");
     Command::new("bench")
-        .about("Measure what locks cost here, against the least that they could")
+        .about("Measure the cost of locks at this URL, next to the lowest possible cost")
         .arg(length)
 }
 

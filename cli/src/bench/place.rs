@@ -1,4 +1,4 @@
-//! Where it is measured: names, and on `file:` a directory, that nothing else uses.
+//! The place of a bench: its own name, and on `file:` its own directory.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -11,7 +11,7 @@ use super::floor::Floor;
 use crate::args::Globals;
 use crate::status::Failure;
 
-/// A place for locks, and its floor.
+/// A place for locks that nobody else uses.
 pub(super) struct Place {
     url: String,
     namespace: String,
@@ -19,26 +19,26 @@ pub(super) struct Place {
     kind: Kind,
 }
 
-/// What the floor is made of.
+/// Decides how the floor is measured, and what is removed afterwards.
 #[derive(Debug)]
 enum Kind {
     Memory,
-    /// A directory of our own, below that of the URL.
+    /// A directory below that of the URL.
     Directory(PathBuf),
     Server,
-    /// Over TLS there is no client here but the library.
+    /// The program has no other client for TLS than the library.
     EncryptedServer,
 }
 
 impl Place {
-    /// Finds out whether locks can be had there.
+    /// Fails if locks aren't possible at this URL.
     pub(super) fn of(globals: &Globals) -> Result<Self, Failure> {
         drop(globals.locker()?);
         let name = format!("crosslock-bench-{}", process::id());
         Ok(Place::named(globals.url(), globals.namespace(), &name))
     }
 
-    /// That of a bench with this name.
+    /// The place of a bench with this name.
     pub(super) fn named(url: &str, namespace: &str, name: &str) -> Self {
         let (scheme, rest) = url.split_once(':').unwrap_or_default();
         let mut url = url.to_owned();
@@ -47,7 +47,7 @@ impl Place {
             "file" => {
                 let above = directory_of(rest);
                 if rest.is_empty() {
-                    // As the library makes it: what is below would be made with it for all to read.
+                    // With the mode that the library uses. Otherwise it would be made readable for all.
                     let _ = DirBuilder::new().mode(0o700).create(&above);
                     url = format!("file://{}", above.display());
                 }
@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// A locker that knows nothing of others, as if it were in another process.
+    /// A locker that shares nothing with others, as if it were in another process.
     pub(super) fn locker(&self) -> Result<Locker, Failure> {
         let builder = Locker::builder(&self.url).namespace(&self.namespace);
         Ok(builder.build()?)
@@ -80,7 +80,7 @@ impl Place {
         &self.name
     }
 
-    /// Why there is none is a text.
+    /// Or a text that says why there is none.
     pub(super) fn floor(&self) -> Result<Floor, String> {
         match &self.kind {
             Kind::Memory => Ok(Floor::memory()),
@@ -95,7 +95,7 @@ impl Place {
         format!("{{{}:{}}}{part}", self.namespace, self.name)
     }
 
-    /// Removes what is left of names that nobody holds. Where it can't, the keys expire by themselves.
+    /// Removes what the bench has left. If that fails, the keys expire by themselves.
     pub(super) fn clean(&self) {
         match &self.kind {
             Kind::Memory | Kind::EncryptedServer => {}
@@ -105,7 +105,7 @@ impl Place {
                 }
             }
             Kind::Server => {
-                // A bench that was killed may have had the lock.
+                // The first key is the lock, which a killed bench may have held.
                 let keys = [
                     "", ":fence", ":queue", ":waiters", ":readers", ":holders", ":floor",
                 ];
@@ -118,7 +118,7 @@ impl Place {
     }
 }
 
-/// That of a URL without its scheme, which the library has found right.
+/// The directory of a URL without its scheme. The library has checked the URL.
 fn directory_of(rest: &str) -> PathBuf {
     if rest.is_empty() {
         let user = rustix::process::geteuid().as_raw();
@@ -131,7 +131,7 @@ fn directory_of(rest: &str) -> PathBuf {
     path_of(path)
 }
 
-/// Without escapes.
+/// Decodes percent escapes.
 fn path_of(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt as _;
     let mut bytes = Vec::with_capacity(text.len());

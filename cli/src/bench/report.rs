@@ -1,4 +1,4 @@
-//! What was measured, in words, columns or JSON.
+//! Prints the measurements as columns or JSON.
 
 use std::fs;
 use std::thread;
@@ -18,7 +18,7 @@ impl Report {
         Report { json }
     }
 
-    /// How busy the machine is already.
+    /// The load of the machine before the bench.
     pub(super) fn machine(self) -> String {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let load = fs::read_to_string("/proc/loadavg").ok();

@@ -1,4 +1,4 @@
-//! The command: how it is started, what it is doing, and how it has ended.
+//! The command: how it is started, watched and reaped.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::status::{CANT_EXECUTE, FAILED, LOST, NOT_FOUND};
 
 /// The command, as the leader of a process group of its own.
 ///
-/// Until it is reaped, its number is no other process's, and the group's neither.
+/// Until it is reaped, no other process or group can get its number.
 #[derive(Debug)]
 pub(crate) struct Child {
     process: std::process::Child,
@@ -29,10 +29,9 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts it, unless `until`, a time since boot, is over. It has `inherited` open, and then goes on without this process;
-    /// else it dies with it.
-    ///
-    /// The kernel kills it when the thread that calls this ends: it has to be the main thread.
+    /// Starts it, unless the time since boot has passed `until`. With `--inherit` it inherits the files `inherited`,
+    /// and outlives this process. Otherwise the kernel kills it when the calling thread ends: call this on the main
+    /// thread.
     pub(crate) fn start(
         options: &Options,
         token: u64,
@@ -66,7 +65,7 @@ impl Child {
         Ok(waitid(WaitId::Pid(self.pid), look)?.is_some())
     }
 
-    /// The signal that has stopped it, told once.
+    /// The signal that stopped it. Each stop is returned once.
     pub(crate) fn take_stop(&self) -> io::Result<Option<i32>> {
         let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         let status = match waitid(WaitId::Pid(self.pid), look) {
@@ -77,7 +76,7 @@ impl Child {
         Ok(status.and_then(|status| status.stopping_signal()))
     }
 
-    /// Reaps it, once it has ended.
+    /// Reaps it after its end.
     pub(crate) fn reap(mut self) -> io::Result<ExitStatus> {
         self.process.wait()
     }
@@ -86,14 +85,13 @@ impl Child {
 /// The inner verb's name on the command line.
 pub(crate) const VERB: &str = "__exec";
 
-/// In the place of the parent with which a command is to die, of one that goes on alone.
+/// Stands for the parent of a command that outlives it.
 const NONE: &str = "0";
 
-/// `__exec`: what this program is between its fork and the command, which it becomes. Users don't call it. Returns only if that
-/// fails.
+/// `__exec`: executes the command in the place of this process, and returns only if that fails. Users don't call it.
 ///
-/// It has the kernel kill it, and so the command, when its parent ends. std offers no place between fork and exec without
-/// unsafe code, so the program executes itself first.
+/// Before that it asks the kernel to kill this process when its parent ends. std can't run code between fork and exec
+/// without `unsafe`, so the program executes itself first.
 pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut text = || Some(args.next()?.to_string_lossy().into_owned());
     let (parent, until, json) = (text(), text(), text());
@@ -107,7 +105,7 @@ pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     if parent != NONE && !dies_with(&parent) {
         return FAILED.into();
     }
-    // The parent may have been stopped since it took the lock. From here on the watchdog finds this process.
+    // The parent may have been stopped since it took the lock. From now on the watchdog can find this process.
     if until <= since_boot().as_nanos() {
         tell_lost(words);
         return LOST.into();
@@ -115,14 +113,14 @@ pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let error = Command::new(&program).args(args).exec();
     let program = program.to_string_lossy();
     words.say_why("failed", &format!("can't run {program}: {error}"));
-    // As env(1) has it.
+    // The same statuses as those of env(1).
     match error.kind() {
         ErrorKind::NotFound => NOT_FOUND.into(),
         _ => CANT_EXECUTE.into(),
     }
 }
 
-/// Whether this process will be killed when `parent` is gone. It may be gone already.
+/// Asks the kernel to kill this process when `parent` ends. Returns `false` if the parent has already ended.
 fn dies_with(parent: &str) -> bool {
     set_parent_process_death_signal(Some(Signal::KILL)).is_ok()
         && getppid().is_some_and(|now| now.as_raw_nonzero().to_string() == parent)

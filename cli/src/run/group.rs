@@ -1,4 +1,4 @@
-//! A process group: how it is signalled, and whether anything in it still runs.
+//! A process group: sends it signals, and finds out whether a process of it still runs.
 
 use std::fs;
 use std::io;
@@ -9,12 +9,12 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process_group, test_kill_process_group, waitpid,
 };
 
-/// The group that a command leads.
+/// The process group of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group(pub(crate) Pid);
 
 impl Group {
-    /// Whoever is gone already needs no signal.
+    /// Sends a signal. A group that is gone needs none.
     pub(crate) fn signal(self, signal: Signal) {
         if let Err(e) = kill_process_group(self.0, signal) {
             let group = self.0.as_raw_nonzero();
@@ -22,17 +22,17 @@ impl Group {
         }
     }
 
-    /// Whether one of its processes can still run. A zombie can't, though a signal finds it.
+    /// Whether one of its processes can still run. A zombie can't, though it can be signalled.
     pub(crate) fn lives(self) -> bool {
         if test_kill_process_group(self.0) == Err(rustix::io::Errno::SRCH) {
             return false;
         }
         let group = self.0.as_raw_nonzero().get();
-        // Where there is no /proc, what a signal finds counts.
+        // Without /proc, a process that can be signalled counts.
         processes().is_none_or(|all| all.iter().any(|one| one.group == group && one.can_run))
     }
 
-    /// Waits until nothing in it can run any more. Says whether that came within `most`.
+    /// Waits until none of its processes can run. Returns `false` if that takes longer than `most`.
     pub(crate) fn wait_until_dead(self, most: Duration) -> bool {
         const PAUSE: Duration = Duration::from_millis(1);
         let start = Instant::now();
@@ -40,14 +40,14 @@ impl Group {
             if start.elapsed() > most {
                 return false;
             }
-            // Seldom, once it takes long: each look reads all of /proc.
+            // Each look reads all of /proc, so the pauses grow.
             thread::sleep((start.elapsed() / 8).max(PAUSE));
         }
         true
     }
 }
 
-/// What is known of a process.
+/// A process, as /proc describes it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -56,20 +56,20 @@ pub(crate) struct Process {
     can_run: bool,
 }
 
-/// All processes of this host, or `None` where there is no /proc.
+/// All processes of this host, or `None` without /proc.
 pub(crate) fn processes() -> Option<Vec<Process>> {
     let entries = fs::read_dir("/proc").ok()?;
     let is_number = |name: &str| name.bytes().all(|b| b.is_ascii_digit());
     let all: Vec<_> = entries
         .flatten()
         .filter(|entry| entry.file_name().to_str().is_some_and(is_number))
-        // One that ended meanwhile can't be read.
+        // A process that has ended meanwhile can't be read.
         .filter_map(|entry| read(&entry.path().join("stat").to_string_lossy()).ok()?)
         .collect();
     (!all.is_empty()).then_some(all)
 }
 
-/// Reaps this process's children that have ended, but for these.
+/// Reaps the children of this process that have ended, except `kept`.
 pub(crate) fn reap_all_but(kept: &[Option<Pid>]) {
     let own = getpid().as_raw_nonzero().get();
     let all = processes().unwrap_or_default();
@@ -81,22 +81,22 @@ pub(crate) fn reap_all_but(kept: &[Option<Pid>]) {
     }
 }
 
-/// One process.
+/// Returns one process.
 pub(crate) fn process(pid: Pid) -> Option<Process> {
     read(&format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?
 }
 
 fn read(path: &str) -> io::Result<Option<Process>> {
-    // The program's name may be any bytes.
+    // The name of the program may be any bytes.
     let stat = fs::read(path)?;
     Ok(parse(&String::from_utf8_lossy(&stat)))
 }
 
-/// From proc(5): `pid (name) state ppid pgrp ..`, the number of threads being the 20th.
+/// The format is in proc(5): `pid (name) state ppid pgrp ..`. The 20th field is the number of threads.
 fn parse(stat: &str) -> Option<Process> {
     const THREADS: usize = 20 - 3;
     let (pid, rest) = stat.split_once(' ')?;
-    // The name may have brackets and blanks.
+    // The name may contain brackets and blanks.
     let fields: Vec<_> = rest.rsplit_once(") ")?.1.split(' ').collect();
     let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
     let is_zombie = matches!(*fields.first()?, "Z" | "X");
@@ -104,7 +104,7 @@ fn parse(stat: &str) -> Option<Process> {
         pid: pid.parse().ok()?,
         parent: number(1)?,
         group: number(2)?,
-        // A first thread that has ended looks like a zombie while others run.
+        // If the first thread has ended, the process looks like a zombie while its other threads run.
         can_run: !is_zombie || number(THREADS)? > 1,
     })
 }

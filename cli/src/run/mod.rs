@@ -1,7 +1,7 @@
-//! `run`: takes a lock, runs a command, and gives its exit status.
+//! `run`: takes a lock, runs a command, and exits with its status.
 //!
-//! The lock is released when the command has ended. A command whose lock is lost is stopped: see `timing` for when, and
-//! `supervise` for how.
+//! The lock is released when the command ends. If the lock is lost, the command is stopped: `timing` says when,
+//! `supervise` how.
 
 pub(crate) mod child;
 mod group;
@@ -50,7 +50,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
         let guard = take::take(&locker.with_cancel(&token), &options, words)?;
         Ok((locker, guard))
     });
-    // A signal that came while the lock was granted ends the wait too: the lock is released.
+    // A signal that arrived while the lock was granted ends the wait too, and releases the lock.
     if let Some(signal) = listener.end_of_wait() {
         return Ok(Status::of_signal(signal.as_raw()));
     }
@@ -88,17 +88,18 @@ fn under_lock(guard: LockGuard, options: &Options, words: Words, listener: Liste
     words.note("acquired", &facts);
     let status = Supervisor::start(&guard, options, words, listener)?.until_over()?;
     if status == LOST && !options.inherit {
-        // That was told, and there is nothing to release; or the command ended so, and dropping the guard releases.
+        // The loss was reported, and nothing is left to release. If the command exited with this status, the drop
+        // releases.
         return Ok(status);
     }
     release(guard, options, words);
     Ok(status)
 }
 
-/// What goes wrong here changes nothing of what the command has done.
+/// A failure here doesn't change the exit status: the command has done its work.
 fn release(guard: LockGuard, options: &Options, words: Words) {
     if options.inherit {
-        // Whoever has inherited the lock keeps it; unlocking would take it away.
+        // Children of the command may have inherited the lock: unlocking would take it from them.
         return std::mem::forget(guard);
     }
     if let Err(e) = guard.unlock() {
@@ -123,15 +124,15 @@ fn tell_taken(locker: &Locker, options: &Options, words: Words) {
     words.say("taken", &[("name", name.into()), ("lock", lock)], &text);
 }
 
-/// This program, also if its file was replaced meanwhile: one of its inner verbs, as the leader of a process
-/// group of its own, so that what signals and terminals do to the group of this process doesn't reach it.
+/// This program with an inner verb, even if its file was replaced meanwhile. It leads its own process group, so signals
+/// and terminals that reach the group of this process don't reach it.
 pub(crate) fn own_program(verb: &str) -> Command {
     let mut program = Command::new("/proc/self/exe");
     program.arg0("crosslock").arg(verb).process_group(0);
     program
 }
 
-/// Starts a process that has these files open, and so keeps what is locked by them.
+/// Starts a process that inherits these files, and so keeps their locks.
 fn spawn_with(files: &[File], command: &mut Command) -> io::Result<Child> {
     for file in files {
         fcntl_setfd(file, FdFlags::empty())?;
@@ -143,7 +144,7 @@ fn spawn_with(files: &[File], command: &mut Command) -> io::Result<Child> {
     process
 }
 
-/// How people know a signal.
+/// The name of a signal.
 fn signal_name(signal: Signal) -> String {
     nix::sys::signal::Signal::try_from(signal.as_raw())
         .map_or_else(|_| signal.as_raw().to_string(), |signal| signal.to_string())

@@ -13,16 +13,16 @@ use super::timing::Timing;
 use crate::args::{self, flag, option, time};
 use crate::status::{Failure, OK, Status, TAKEN};
 
-/// What is to be done.
+/// The arguments, parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) names: Vec<String>,
     pub(crate) mode: Mode,
-    /// How long to wait; `None`: for ever.
+    /// The longest wait; `None`: no limit.
     pub(crate) wait: Option<Duration>,
-    /// The status when somebody else has the lock.
+    /// The exit status if the lock is taken.
     pub(crate) taken: Status,
-    /// Whether a taken lock is no reason to say anything.
+    /// Whether nothing is reported if the lock is taken.
     pub(crate) is_skipped: bool,
     pub(crate) timing: Timing,
     pub(crate) at_least: Option<Duration>,
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     pub(crate) signal: Signal,
     pub(crate) label: Option<String>,
     pub(crate) inherit: bool,
-    /// The program, and its arguments.
+    /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
 
@@ -55,16 +55,16 @@ pub(crate) fn command() -> Command {
 
 const AFTER: &str = "DUR is a time: 500ms, 10s, 5m, 1h; a number alone is seconds.
 
-Exit status: the command's, or 128+N if signal N has ended it; 64 wrong usage; 69 locks can't be reached;
-75 taken; 76 the lock was lost, and the command therefore stopped; 77 denied; 124 stopped by --max-run;
-126 the command can't be executed; 127 there is no such command.";
+Exit status: the command's, or 128+N if signal N ended it; 64 wrong usage; 69 locks can't be reached;
+75 taken; 76 the lock was lost and the command was stopped; 77 denied; 124 stopped by --max-run;
+126 the command can't be executed; 127 the command wasn't found.";
 
 fn names() -> Arg {
     Arg::new("names")
         .value_name("NAME")
         .num_args(1..)
         .required(true)
-        .help("The lock; of several the command gets all, or waits for all")
+        .help("Name of the lock; with several names, the command waits until it holds all of them")
 }
 
 fn command_and_args() -> Arg {
@@ -80,7 +80,7 @@ fn shell() -> Arg {
     option(
         "shell",
         "STRING",
-        "Have the shell ($SHELL, else /bin/sh) run STRING",
+        "Run STRING with the shell ($SHELL, else /bin/sh)",
     )
     .short('c')
     .long("command")
@@ -93,49 +93,61 @@ fn waiting() -> [Arg; 4] {
         flag("nonblock", "Don't wait: exit with 75 if the lock is taken")
             .short('n')
             .conflicts_with("wait"),
-        time("wait", "Wait for so long at most, and exit with 75 then").short('w'),
+        time("wait", "Wait at most DUR, then exit with 75").short('w'),
         option(
             "conflict-exit-code",
             "CODE",
-            "Exit with CODE in place of 75 if the lock is taken",
+            "Exit status if the lock is taken [default: 75]",
         )
         .short('E')
         .value_parser(value_parser!(u8)),
-        flag(
-            "skip",
-            "Exit with 0, and without a word, if the lock is taken",
-        )
-        .conflicts_with("conflict-exit-code"),
+        flag("skip", "Exit with 0 and print nothing if the lock is taken")
+            .conflicts_with("conflict-exit-code"),
     ]
 }
 
 fn holding() -> [Arg; 6] {
     [
-        flag("shared", "Share the lock with others that share it").conflicts_with("permit"),
-        option("permit", "COUNT/OF", "Take a permit of several: 1/3 lets three commands run at a time")
-            .short('p')
-            .value_parser(permits),
-        time("ttl", "How long the lock stays taken if this machine crashes [default: 20s, longer with a long --kill-after]"),
-        time("at-least", "Keep the lock taken for so long from the start, also when the command is quicker"),
-        option("label", "TEXT", "What others see of this holder, besides host and process"),
-        flag("inherit", "On file: the command and its children keep the lock, also without this process, as flock's do")
-            .conflicts_with("at-least"),
+        flag(
+            "shared",
+            "Share the lock with other commands that use --shared",
+        )
+        .conflicts_with("permit"),
+        option(
+            "permit",
+            "COUNT/OF",
+            "Take COUNT of OF permits: with 1/3, three commands run at a time",
+        )
+        .short('p')
+        .value_parser(permits),
+        time(
+            "ttl",
+            "Time until the lock is free if this machine crashes [default: 20s, longer with a long --kill-after]",
+        ),
+        time(
+            "at-least",
+            "Keep the lock for at least DUR, even if the command ends earlier",
+        ),
+        option(
+            "label",
+            "TEXT",
+            "Text that other users see beside your host and process",
+        ),
+        flag(
+            "inherit",
+            "With file: let the command and its children inherit the lock, as flock(1) does",
+        )
+        .conflicts_with("at-least"),
     ]
 }
 
 fn stopping() -> [Arg; 3] {
     [
-        time(
-            "max-run",
-            "Stop the command after so long, and exit with 124",
-        ),
-        time(
-            "kill-after",
-            "How long a command that is to stop has until it is killed",
-        )
-        .short('k')
-        .default_value("5s"),
-        option("signal", "SIG", "The signal that tells a command to stop")
+        time("max-run", "Stop the command after DUR, and exit with 124"),
+        time("kill-after", "Time between --signal and SIGKILL")
+            .short('k')
+            .default_value("5s"),
+        option("signal", "SIG", "Signal that asks the command to stop")
             .short('s')
             .default_value("TERM")
             .value_parser(signal),
@@ -197,13 +209,13 @@ impl Options {
         })
     }
 
-    /// The same when a part of the wait is over.
+    /// The same options, after a part of the wait.
     pub(crate) fn after(self, waited: Duration) -> Self {
         let wait = self.wait.map(|wait| wait.saturating_sub(waited));
         Options { wait, ..self }
     }
 
-    /// How the command and people see what is locked.
+    /// The names, as the command and people see them.
     pub(crate) fn name(&self) -> String {
         self.names.join(" ")
     }
@@ -220,7 +232,7 @@ fn mode(matches: &ArgMatches, names: usize) -> Result<Mode, Failure> {
     }
 }
 
-/// What looks like a name may be the command.
+/// The user may have forgotten `--`: then names are the command.
 fn without_command(names: &[String]) -> Failure {
     let name = names.first().map_or("NAME", String::as_str);
     let command = match names.get(1..) {

@@ -1,4 +1,4 @@
-//! The signals that end a wait, and that a command gets from this process.
+//! The signals that end a wait, or that this process forwards to the command.
 
 use std::fs;
 use std::io;
@@ -13,35 +13,35 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::Signals;
 
-/// They end a wait, and are forwarded to the command.
+/// They end a wait. While a command runs, they are forwarded to it.
 const FORWARDED: [i32; 6] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2];
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// The command is to get it, or the wait to end.
+    /// Forward it to the command, or end the wait.
     Forward(Signal),
-    /// A child has ended, stopped, or goes on.
+    /// A child has ended, stopped or continued.
     Child,
-    /// This process goes on after it was stopped.
+    /// This process continues after a stop.
     Continued,
-    /// The terminal asks to stop.
+    /// The terminal asks this job to stop.
     Stop,
 }
 
-/// Hears signals on a thread of its own.
+/// Receives signals on its own thread.
 pub(crate) struct Listener {
     pub(crate) heard: Receiver<Heard>,
-    /// While this is set, a request to stop stops this process at once.
+    /// While this is set, `Stop` stops this process at once.
     waiting: Arc<AtomicBool>,
 }
 
 impl Listener {
-    /// `on_forward` is called by that thread as soon as a signal comes that is to be forwarded.
+    /// The thread calls `on_forward` as soon as a signal arrives that has to be forwarded.
     pub(crate) fn start(on_forward: impl Fn() + Send + 'static) -> io::Result<Self> {
         let ignored = ignored();
         let ours = FORWARDED.into_iter().chain([SIGTSTP]);
-        // What was ignored stays so, for the command too: that is how nohup works.
+        // Ignored signals stay ignored, also for the command: nohup(1) relies on that.
         let ours = ours.filter(|signal| !is_in(ignored, *signal));
         let mut signals = Signals::new(ours.chain([SIGCHLD, SIGCONT]))?;
         let (told, heard) = unbounded();
@@ -56,7 +56,7 @@ impl Listener {
                 if heard.is_some_and(|heard| told.send(heard).is_err()) {
                     return;
                 }
-                // Told first: whoever is woken by this finds the signal.
+                // After the message, so that the woken thread finds the signal.
                 if matches!(heard, Some(Heard::Forward(_))) {
                     on_forward();
                 }
@@ -68,8 +68,8 @@ impl Listener {
         Ok(Listener { heard, waiting })
     }
 
-    /// From now on the receiver decides what a request to stop does. Says which signal has come before that was to end the
-    /// wait.
+    /// Ends the wait: from now on the receiver handles `Stop`. Returns the signal that has arrived before and ends the
+    /// wait, if there is one.
     pub(crate) fn end_of_wait(&self) -> Option<Signal> {
         self.waiting.store(false, Ordering::SeqCst);
         let forwarded = |heard| match heard {
@@ -89,14 +89,14 @@ fn meaning(signal: i32) -> Option<Heard> {
     })
 }
 
-/// As the terminal has asked. Where nobody could continue this process, it goes on.
+/// Stops this process, as the terminal asked, unless nobody could continue it.
 fn stop_alone() {
     if super::terminal::may_stop() {
         let _ = kill_process(getpid(), Signal::STOP);
     }
 }
 
-/// A bit for each signal that whoever has started this process has ignored.
+/// The signals that this process ignores since its start: one bit for each.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

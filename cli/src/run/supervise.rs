@@ -1,4 +1,4 @@
-//! Watches over the command, its lock and the signals until the command is over.
+//! Watches the command, its lock and the signals until the command ends.
 
 use std::fs::File;
 use std::io;
@@ -20,12 +20,12 @@ use super::watchdog::process::since_boot;
 use crate::output::Words;
 use crate::status::{Failure, LOST, Outcome, RAN_TOO_LONG, Status};
 
-/// What can't be killed in this time sleeps in the kernel, on a disk that doesn't answer.
+/// A process that survives SIGKILL for so long sleeps in the kernel, for instance on a disk that doesn't answer.
 const DIES_WITHIN: Duration = Duration::from_secs(60);
-/// Looked at so often where nothing is expected.
+/// The pause if nothing is expected.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// Watches over a command that runs under a lock.
+/// Watches a command that runs under a lock.
 pub(crate) struct Supervisor<'a> {
     guard: &'a LockGuard,
     options: &'a Options,
@@ -34,7 +34,7 @@ pub(crate) struct Supervisor<'a> {
     lost: Receiver<Lost>,
     files: Vec<File>,
     child: Child,
-    /// `None` if the command goes on without this process.
+    /// `None` if the command outlives this process.
     watchdog: Option<Watchdog>,
     terminal: Option<Terminal>,
     started: Instant,
@@ -42,17 +42,17 @@ pub(crate) struct Supervisor<'a> {
     ending: Option<Ending>,
 }
 
-/// A command that is being ended.
+/// How the command is being stopped.
 #[derive(Clone, Copy, Debug)]
 struct Ending {
     status: Status,
-    /// When it gets SIGKILL.
+    /// The time of SIGKILL.
     kill_at: Instant,
     is_killed: bool,
 }
 
 impl<'a> Supervisor<'a> {
-    /// Starts the command, and what watches over it.
+    /// Starts the watchdog and the command.
     pub(crate) fn start(
         guard: &'a LockGuard,
         options: &'a Options,
@@ -92,11 +92,11 @@ impl<'a> Supervisor<'a> {
         Ok(supervisor)
     }
 
-    /// Tells the watchdog and the terminal of the command.
+    /// Passes the command's process group to the watchdog and the terminal.
     fn introduce(&mut self) {
         let group = self.child.group;
         if let Some(watchdog) = &mut self.watchdog {
-            // If it has ended meanwhile, another takes its place.
+            // If it has ended meanwhile, `look_at_watchdog` replaces it.
             let _ = watchdog.watch(group);
         }
         if let Some(terminal) = &mut self.terminal {
@@ -104,7 +104,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Returns when the command is over, with the status of this program.
+    /// Waits until the command ends, and returns the status of this program.
     pub(crate) fn until_over(mut self) -> Outcome {
         let watched = |e: io::Error| Failure::broken("the command can't be watched", &e);
         while !self.child.has_ended().map_err(watched)? {
@@ -119,13 +119,13 @@ impl<'a> Supervisor<'a> {
         self.finish()
     }
 
-    /// Until something happens, or is due.
+    /// Waits until something happens or is due.
     fn wait(&mut self) {
         let pause = self.pause();
         let heard = select! {
             recv(self.listener.heard) -> heard => heard.ok(),
             recv(self.lost) -> lost => {
-                // It is closed after its one message.
+                // The channel is closed after its one message.
                 self.lost = never();
                 if let Ok(lost) = lost {
                     self.lock_is_lost(lost.reason);
@@ -153,7 +153,7 @@ impl<'a> Supervisor<'a> {
         let mut pause = IDLE;
         if remaining < Duration::MAX {
             let timing = &self.options.timing;
-            // Also to tell the watchdog of renewals.
+            // After each renewal the watchdog needs a new time.
             pause = pause.min(remaining.saturating_sub(timing.notice()));
             pause = pause.min(timing.renew_every());
         }
@@ -164,7 +164,7 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-/// What ends a command.
+/// How a command is stopped.
 impl Supervisor<'_> {
     fn look_at_lock(&mut self) {
         let remaining = self.guard.remaining();
@@ -185,7 +185,7 @@ impl Supervisor<'_> {
             None => {}
             Some(ending) if ending.is_killed => {}
             Some(ending) => {
-                // One that is stopped for another reason has to be dead before the lease has ended, too.
+                // Whatever the reason of the stop: the command has to be dead before the lease ends.
                 let has_no_time = !is_lost && remaining <= timing.margin();
                 if has_no_time || ending.kill_at <= Instant::now() {
                     self.kill();
@@ -200,8 +200,8 @@ impl Supervisor<'_> {
             .map_or(LostReason::Expired, |lost| lost.reason)
     }
 
-    /// The command has the usual time to stop if somebody took the lock away, as another may have it already. It has none if
-    /// the lease has run out: it should be dead.
+    /// If somebody took the lock away, the command gets `--kill-after` to stop, though another process may already hold
+    /// the lock. If the lease has expired, it gets no time: it should be dead already.
     fn lock_is_lost(&mut self, reason: LostReason) {
         let time = match reason {
             LostReason::Expired => Duration::ZERO,
@@ -217,7 +217,7 @@ impl Supervisor<'_> {
         let (group, signal) = (self.child.group, self.options.signal);
         log::debug!("process group {:?} gets {}", group, signal_name(signal));
         group.signal(signal);
-        // A stopped command would never see it. While it holds the lock it may go on.
+        // A stopped command wouldn't receive the signal. It may continue only while it holds the lock.
         if !self.guard.remaining().is_zero() {
             group.signal(Signal::CONT);
         }
@@ -226,7 +226,7 @@ impl Supervisor<'_> {
             kill_at: Instant::now() + time,
             is_killed: false,
         });
-        // Last: nothing waits for whoever reads it.
+        // Last, so that a slow reader of standard error delays nothing.
         let name = self.options.name();
         let facts = [("name", name.as_str().into()), ("reason", why.into())];
         self.words.say(event, &facts, &format!("{name}: {why}"));
@@ -242,13 +242,13 @@ impl Supervisor<'_> {
     }
 }
 
-/// What happens to the command and its companions.
+/// Events of the command, the watchdog and other children.
 impl Supervisor<'_> {
     fn command_has_stopped(&mut self, signal: i32) {
         let group = self.child.group;
         let asks_for_terminal = [Signal::TTIN.as_raw(), Signal::TTOU.as_raw()].contains(&signal);
         let Some(terminal) = &mut self.terminal else {
-            // Nobody stops jobs here. The lock is kept.
+            // Without a terminal there is no job control. The lock is kept.
             self.is_stopped = true;
             return;
         };
@@ -260,15 +260,15 @@ impl Supervisor<'_> {
             return;
         }
         terminal.take_back(group);
-        // Its renewals stop too: when it goes on, the lock may be lost.
+        // Renewals stop too. When the job continues, the lock may be lost.
         if !terminal::stop_own_job() {
             self.continued();
         }
     }
 
-    /// This process goes on after it was stopped, or was told to.
+    /// This process continues after a stop, or received SIGCONT.
     fn continued(&mut self) {
-        // Another may have the lock by now: then the command must not go on.
+        // If another process may hold the lock by now, the command must not continue.
         if self.guard.remaining().is_zero() {
             return self.look_at_lock();
         }
@@ -281,11 +281,11 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Tells it until when the command may run, and puts another in its place if it was killed.
+    /// Sends the watchdog the time until which the command may run, and replaces a watchdog that was killed.
     fn look_at_watchdog(&mut self) {
         let remaining = self.guard.remaining();
         if remaining.is_zero() && self.ending.is_none() {
-            // Lost since the last look at it: the next look decides how long the command has.
+            // The lock was lost just now: `look_at_lock` decides how long the command may still run.
             return;
         }
         let until = self.until(remaining);
@@ -295,7 +295,7 @@ impl Supervisor<'_> {
         let told = watchdog.allow_until(until);
         match watchdog.has_ended() {
             None => log::trace!("the watchdog was told: {told:?}"),
-            // The command is dead, too.
+            // The command is dead too.
             Some(true) => {}
             Some(false) => match watchdog.replaced(&self.files) {
                 Ok(other) => *watchdog = other,
@@ -308,7 +308,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// As the first process of a container this one is the parent of all whose parents have ended.
+    /// The first process of a container inherits all processes whose parents have ended, and has to reap them.
     fn reap_orphans(&self) {
         if getpid() == Pid::INIT {
             let watchdog = self.watchdog.as_ref().map(Watchdog::pid);
@@ -316,7 +316,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// When the watchdog kills the command, as a time since boot.
+    /// The time since boot at which the watchdog kills the command.
     fn until(&self, remaining: Duration) -> Option<Duration> {
         let by_lease = until(remaining, self.options);
         let Some(ending) = &self.ending else {
@@ -330,11 +330,11 @@ impl Supervisor<'_> {
         })
     }
 
-    /// The command has ended. What is left of its group ends with it only if the command was stopped.
+    /// Cleans up after the command. The rest of its process group is killed only if the command was stopped.
     fn finish(self) -> Outcome {
         let group = self.child.group;
         if self.ending.is_some() {
-            // The group can't be another's: its leader isn't reaped.
+            // No other group can have this number: the leader isn't reaped yet.
             group.signal(Signal::KILL);
             if !group.wait_until_dead(DIES_WITHIN) {
                 let text = "a process of the command can't be killed: it sleeps in the kernel";
@@ -369,7 +369,7 @@ impl Supervisor<'_> {
     }
 }
 
-/// Until when a command may run whose lease lasts for so much longer, as a time since boot; `None`: for ever.
+/// The time since boot until which a command may run if its lease lasts for `remaining`; `None`: forever.
 fn until(remaining: Duration, options: &Options) -> Option<Duration> {
     (remaining < Duration::MAX)
         .then(|| since_boot() + remaining.saturating_sub(options.timing.last_margin()))

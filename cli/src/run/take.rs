@@ -1,4 +1,4 @@
-//! Taking the lock, and the line that tells a person whom the command waits for.
+//! Takes the lock, and meanwhile shows a line with the holder.
 
 use std::io::{IsTerminal, stderr};
 use std::process;
@@ -17,7 +17,7 @@ use crate::output::{Words, visible, write_to_stderr};
 use crate::table::size_of;
 use crate::time::text;
 
-/// Opens a locker, and waits through an outage as a call that takes a lock does.
+/// Opens a locker. An outage is tolerated for as long as by a call that takes a lock.
 pub(crate) fn open(
     builder: &LockerBuilder,
     wait: Option<Duration>,
@@ -39,7 +39,7 @@ pub(crate) fn open(
     }
 }
 
-/// Takes what the options ask for. `None` if somebody else has it, for as long as the caller wants to wait.
+/// Takes the locks of the options. Returns `None` if they are taken until the wait is over.
 pub(crate) fn take(locker: &Locker, options: &Options, words: Words) -> Result<Option<LockGuard>> {
     let names = &options.names;
     let name = names.first().map_or("", String::as_str);
@@ -72,28 +72,28 @@ pub(crate) fn take(locker: &Locker, options: &Options, words: Words) -> Result<O
     }
 }
 
-/// A wait that is shorter is nobody's concern.
+/// A shorter wait shows no line.
 const FIRST: Duration = Duration::from_secs(1);
-/// How often the line is renewed.
+/// The time between two updates of the line.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// While this lives, a line shows whom the command waits for.
+/// Shows a line with the holder until it is dropped.
 #[derive(Debug)]
 struct WaitingLine {
     line: Arc<Mutex<Line>>,
-    /// Dropped with it, which ends the thread.
+    /// Its drop ends the thread.
     _end: Sender<()>,
 }
 
 #[derive(Debug, Default)]
 struct Line {
     is_drawn: bool,
-    /// The thread may still ask the server, but draws nothing any more.
+    /// The thread may still be asking the server. It must not draw afterwards.
     is_over: bool,
 }
 
 impl WaitingLine {
-    /// From a second on. `None` where nobody sees it.
+    /// Shows the line after a second. Returns `None` if nobody would see it.
     fn show(words: Words, locker: &Locker, names: &[String]) -> Option<Self> {
         if words.quiet || !(words.json || stderr().is_terminal()) {
             return None;
@@ -110,21 +110,21 @@ impl WaitingLine {
             while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 draw(words, &locker, &names, &line);
                 if words.json {
-                    // For programs once is enough.
+                    // Programs need one event.
                     return;
                 }
                 pause = PAUSE;
             }
         };
         let thread = thread::Builder::new().name("crosslock-line".to_owned());
-        // Without a thread there is no line.
+        // If the thread can't be started, there is no line.
         thread.spawn(work).ok().map(|_| shown)
     }
 }
 
-/// An engine that can't be asked, or doesn't answer, has no line.
+/// Draws nothing if the engine doesn't answer.
 fn draw(words: Words, locker: &Locker, names: &[String], line: &Mutex<Line>) {
-    // Of several names, the first that is taken.
+    // With several names, the line shows the first one that is taken.
     let mut seen = names.iter().filter_map(|name| locker.inspect(name).ok());
     let Some(seen) = seen.find(|seen| seen.state != LockState::Free) else {
         return;
@@ -163,13 +163,13 @@ fn describe(seen: &Inspection) -> String {
     line
 }
 
-/// Two processes on two hosts may have the same number.
+/// Compares the host too, because two hosts may use the same process number.
 fn is_own(party: &Party) -> bool {
     let system = rustix::system::uname();
     party.pid == process::id() && *party.host == *system.nodename().to_string_lossy()
 }
 
-/// Who has a lock, for people.
+/// Describes the holders of a lock for people.
 pub(crate) fn holders(seen: &Inspection) -> String {
     let Some(holder) = seen.holders.first() else {
         return match seen.state {
@@ -189,7 +189,7 @@ pub(crate) fn holders(seen: &Inspection) -> String {
     line
 }
 
-/// Replaces the line, in one write. A line that is wider than the terminal would stay.
+/// Replaces the line in one write. It is cut at the terminal's edge: a wrapped line couldn't be cleared.
 fn draw_over(line: &str) {
     let width = size_of(stderr()).0 - 1;
     let line: String = visible(line).chars().take(width).collect();

@@ -1,7 +1,7 @@
-//! Job control: which process group has the terminal, and how the command and this process stop and go on together.
+//! Job control: gives the terminal to the command, and stops and continues the command and this process together.
 //!
-//! The command leads a group of its own. It gets the terminal at once when this program talks to a person, else as soon
-//! as it asks for it: in `crosslock run a -- make | less` the terminal is for `less`.
+//! The command leads its own process group. It gets the terminal at once if a person started this program by itself,
+//! else when it asks for it: in `crosslock run a -- make | less` the terminal belongs to `less`.
 
 use std::fs::File;
 use std::io::{IsTerminal, stdin, stdout};
@@ -13,19 +13,19 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr,
 
 use super::group::{Group, process};
 
-/// The terminal that controls this process.
+/// The controlling terminal of this process.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     device: File,
-    /// This process's group.
+    /// The group of this process.
     own: Pid,
-    /// How the terminal was set when it was given to the command.
+    /// The settings of the terminal before the command got it.
     settings: Option<Termios>,
     has_been_given: bool,
 }
 
 impl Terminal {
-    /// `None` if there is none.
+    /// Returns `None` if this process has no terminal.
     pub(crate) fn open() -> Option<Self> {
         let device = File::options()
             .read(true)
@@ -40,8 +40,8 @@ impl Terminal {
         })
     }
 
-    /// Gives the terminal to a command that a person has started by itself, in the foreground. Others get it when they ask
-    /// for it.
+    /// Gives the terminal to a command that a person started by itself in the foreground. Other commands get it when
+    /// they ask.
     pub(crate) fn give_to_interactive(&mut self, group: Group) {
         let is_alone = self.own == getpid();
         if is_alone && stdin().is_terminal() && stdout().is_terminal() {
@@ -49,7 +49,7 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal to the command, if it is this process's to give. Says whether the command has it.
+    /// Gives the terminal to the command, if this process has it. Returns whether the command has it now.
     pub(crate) fn give(&mut self, group: Group) -> bool {
         let now = tcgetpgrp(&self.device).ok();
         if now == Some(self.own) {
@@ -60,7 +60,7 @@ impl Terminal {
         now == Some(group.0)
     }
 
-    /// Gives it again, after the command was stopped.
+    /// Gives the terminal back to the command after a stop.
     pub(crate) fn give_again(&mut self, group: Group) {
         if self.has_been_given {
             self.give(group);
@@ -74,7 +74,7 @@ impl Terminal {
         }
     }
 
-    /// Sets the terminal as it was before the command, which was killed and can't do it.
+    /// Restores the settings of the terminal after a command that was killed.
     pub(crate) fn restore(&self) {
         if let Some(settings) = &self.settings {
             let set = || tcsetattr(&self.device, OptionalActions::Drain, settings);
@@ -82,8 +82,8 @@ impl Terminal {
         }
     }
 
-    /// Does to this process's group what the terminal has done to the command only: a script that runs this program ends
-    /// by Ctrl-C.
+    /// Sends a signal of the keyboard, which reached the command only, to the group of this process: Ctrl-C also ends a
+    /// script that runs this program.
     pub(crate) fn pass_on(&self, signal: i32) {
         let is_of_keyboard = [Signal::INT.as_raw(), Signal::QUIT.as_raw()].contains(&signal);
         if let (true, true, Some(signal)) = (
@@ -100,14 +100,14 @@ impl Terminal {
     }
 }
 
-/// Stops this process and the rest of its job, as the terminal has stopped the command. Returns when they go on. Says
-/// whether they were stopped: not where nobody could continue them.
+/// Stops this process and the rest of its job, as the terminal stopped the command. Returns when they continue, or
+/// `false` at once if nobody could continue them.
 pub(crate) fn stop_own_job() -> bool {
     may_stop() && kill_process_group(getpgrp(), Signal::STOP).is_ok()
 }
 
-/// Whether somebody outside of this process's group can continue it. The kernel asks the same before it stops a group by
-/// the terminal's signals.
+/// Whether a process outside of this group can continue it. The kernel checks the same before a terminal's signal stops
+/// a group.
 pub(crate) fn may_stop() -> bool {
     let (own, session) = (getpgrp(), getsid(None).ok());
     let mut pid = Some(getpid());
@@ -124,14 +124,14 @@ fn parent_of(pid: Pid) -> Option<Pid> {
     Pid::from_raw(process(pid)?.parent)
 }
 
-/// A process in the background that changes its terminal would be stopped by SIGTTOU.
+/// Blocks SIGTTOU, which would stop a background process that changes its terminal.
 fn without_stopping<T>(change: impl FnOnce() -> T) -> T {
     let mut signals = SigSet::empty();
     signals.add(NixSignal::SIGTTOU);
     let was_blocked = SigSet::thread_get_mask().is_ok_and(|mask| mask.contains(NixSignal::SIGTTOU));
     let _ = signals.thread_block();
     let changed = change();
-    // What starts from here on gets the mask that it had.
+    // Processes that are started later get the old mask.
     if !was_blocked {
         let _ = signals.thread_unblock();
     }

@@ -1,23 +1,23 @@
-//! When a command whose lock can't be renewed has to stop, so that it is dead before the lease can have ended.
+//! When a command has to stop if its lock can't be renewed, so that it is dead before the lease can end.
 //!
-//! Of a lease that isn't renewed any more, the command first runs on: the server may come back. When `kill_after` and the
-//! margin are left, it gets the signal. When the margin is left, it is killed. When half of that is left, the watchdog
+//! At first the command continues: the server may come back. When `kill_after` and the margin are left of the lease,
+//! the command gets the signal. When the margin is left, it is killed. When half of the margin is left, the watchdog
 //! kills it, because this process was stopped or is late.
 
 use std::time::Duration;
 
 use crate::time::text;
 
-/// When a command is stopped.
+/// The times at which a command is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timing {
     pub(crate) ttl: Duration,
-    /// How long the command has from the signal to SIGKILL.
+    /// The time between the signal and SIGKILL.
     pub(crate) kill_after: Duration,
 }
 
 impl Timing {
-    /// Without a ttl, one that leaves an outage of some seconds without consequences.
+    /// Without a ttl, chooses one that tolerates an outage of some seconds.
     pub(crate) fn new(ttl: Option<Duration>, kill_after: Duration) -> Result<Self, String> {
         const DEFAULT: Duration = Duration::from_secs(20);
         let ttl = ttl.unwrap_or_else(|| (2 * kill_after + DEFAULT / 2).clamp(DEFAULT, LONGEST));
@@ -45,33 +45,34 @@ impl Timing {
         ))
     }
 
-    /// A renewal is due with four fifths of the ttl left; it gets a tenth before the command is told to stop.
+    /// A renewal is due when four fifths of the ttl are left. It gets a tenth of the ttl before the command has to
+    /// stop.
     fn longest_notice(&self) -> Duration {
         self.ttl * 7 / 10
     }
 
-    /// How often the lease is renewed: a loss is noticed that soon.
+    /// The time between two renewals. A loss is noticed within it.
     pub(crate) fn renew_every(&self) -> Duration {
         self.ttl / 5
     }
 
-    /// How much of the lease is left when the last process has to be dead, as far as this process sees to it.
+    /// The rest of the lease at which this process kills the command.
     pub(crate) fn margin(&self) -> Duration {
         (self.ttl / 10).clamp(SHORTEST_MARGIN, LONGEST_MARGIN)
     }
 
-    /// The same, as far as the watchdog sees to it.
+    /// The rest of the lease at which the watchdog kills the command.
     pub(crate) fn last_margin(&self) -> Duration {
         self.margin() / 2
     }
 
-    /// How much of the lease is left when the command gets the signal.
+    /// The rest of the lease at which the command gets the signal.
     pub(crate) fn notice(&self) -> Duration {
         self.kill_after + self.margin()
     }
 }
 
-/// The longest ttl that the library takes.
+/// The longest ttl that the library accepts.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 const SHORTEST_MARGIN: Duration = Duration::from_millis(100);
 const LONGEST_MARGIN: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! A line for each event: what happened between two looks.
+//! Prints one line for each event that happened between two looks.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -28,7 +28,7 @@ pub(super) fn run(watch: &Watch) -> Outcome {
                 before = Some(now);
                 lines
             }
-            // Told once an outage.
+            // Reported once per outage.
             Err(why) if was_reached => about_the_place(watch, "unreachable", Some(&why)),
             Err(_) => String::new(),
         }
@@ -53,7 +53,7 @@ fn about(watch: &Watch, change: &Change) -> String {
     line(watch, change.event, facts, columns)
 }
 
-/// The time, the event, and what else is known of it: as an object, or in columns.
+/// The line of an event: an object, or columns.
 fn line(watch: &Watch, event: &str, mut facts: Value, columns: [Cell; 4]) -> String {
     let time = time::moment(SystemTime::now());
     if watch.json {
@@ -69,15 +69,16 @@ fn line(watch: &Watch, event: &str, mut facts: Value, columns: [Cell; 4]) -> Str
 /// What happened to a holder or a waiter of a lock.
 #[derive(Clone, Debug, PartialEq)]
 struct Change {
-    /// `holds` (it had the lock at the first look), `acquired`, `released`, `waiting`, or `left`: it waits no longer, and hasn't
-    /// got the lock either, or had it only between two looks.
+    /// `holds` (it held the lock at the first look), `acquired`, `released`, `waiting`, or `left`: it stopped waiting
+    /// without the lock, or held the lock only between two looks.
     event: &'static str,
     name: String,
     party: Option<Party>,
     token: Option<u64>,
 }
 
-/// From one look to the next, and at the first look from nothing. Of each lock, first who went, then who came.
+/// The changes from one look to the next; `None` stands before the first look. For each lock, processes that left come
+/// first.
 fn between(before: Option<&View>, now: &View) -> Vec<Change> {
     let nothing = View::new();
     let got = if before.is_some() {
@@ -117,7 +118,7 @@ fn between(before: Option<&View>, now: &View) -> Vec<Change> {
     changes
 }
 
-/// How many locks went from one exclusive holder to another.
+/// The number of locks that passed from one exclusive holder to another.
 pub(super) fn hand_offs(before: &View, now: &View) -> usize {
     let holder = |seen: &Inspection| match (&seen.state, &*seen.holders) {
         (LockState::Exclusive, [holder]) => Some(identity(holder)),
@@ -131,14 +132,14 @@ pub(super) fn hand_offs(before: &View, now: &View) -> usize {
     now.iter().filter(went_on).count()
 }
 
-/// Who holds and who waits, without what changes by itself.
+/// Holders and waiters, without the times, which change by themselves.
 #[derive(Default)]
 struct Side {
     holders: Vec<Identity>,
     waiters: Vec<Option<Party>>,
 }
 
-/// A token is one acquisition. Other programs have none, and are all alike.
+/// A token stands for one acquisition. Foreign programs have none, and can't be told apart.
 type Identity = (Option<u64>, Option<Party>);
 
 fn identity(holder: &Holder) -> Identity {
@@ -154,7 +155,7 @@ impl Side {
     }
 }
 
-/// Those of `all` that `others` doesn't have, each as often as it is missing.
+/// The elements of `all` that `others` lacks; equal elements are counted.
 fn missing<T: Clone + PartialEq>(all: &[T], others: &[T]) -> Vec<T> {
     let mut others = others.to_vec();
     let is_missing = |one: &&T| match others.iter().position(|other| other == *one) {

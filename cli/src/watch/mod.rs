@@ -1,6 +1,6 @@
-//! `watch`: who takes locks, who waits for them, who releases them.
+//! `watch`: shows which processes take, await and release locks.
 //!
-//! It looks again and again, and tells what has changed. What happens between two looks isn't seen.
+//! It polls, and compares each look with the previous one. It can't see what happens between two looks.
 
 use std::collections::BTreeMap;
 use std::io::{self, stdout};
@@ -25,17 +25,17 @@ const INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) fn command() -> Command {
     let name = Arg::new("name")
         .value_name("NAME")
-        .help("Only this lock [default: all that are taken]");
+        .help("Watch only this lock [default: all taken locks]");
     Command::new("watch")
-        .about("Watch who has locks and who waits: live on a terminal, a line an event in a pipe")
+        .about("Watch holders and waiters: live on a terminal, one line per event in a pipe")
         .args([
             name,
-            args::time("interval", "How often to look [default: 250ms]"),
-            args::time("for", "End after so long"),
+            args::time("interval", "Time between two looks [default: 250ms]"),
+            args::time("for", "End after DUR"),
         ])
 }
 
-/// What is watched, and for how long.
+/// What to watch, and how long.
 struct Watch {
     locker: Locker,
     /// `None`: all locks.
@@ -46,7 +46,7 @@ struct Watch {
     json: bool,
 }
 
-/// The locks that were taken, by name.
+/// The taken locks, by name.
 type View = BTreeMap<String, Inspection>;
 
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
@@ -71,8 +71,8 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
 }
 
 impl Watch {
-    /// Looks again and again, and prints what `show` makes of each look: of when it began, and what it has found, or why the
-    /// place can't be reached. If that fails at once, it ends.
+    /// Looks repeatedly, and prints what `show` returns for each look. `show` gets the time at which the look began,
+    /// and the locks or the reason why they can't be reached. If the first look fails, so does this call.
     fn each_look(&self, mut show: impl FnMut(Instant, Result<View, String>) -> String) -> Outcome {
         let signals = Signals::listen()?;
         let mut began = Instant::now();
@@ -100,7 +100,8 @@ impl Watch {
         look(&self.locker, self.name.as_deref())
     }
 
-    /// When to look again after a look that began then. Of many locks a look takes long: half of the time nothing is asked.
+    /// The time of the next look. A look at many locks takes long, so at least half of the time the server is left
+    /// alone.
     fn next(&self, began: Instant) -> Instant {
         let now = Instant::now();
         let interval = self.interval.max((now - began) * 2);
@@ -109,7 +110,7 @@ impl Watch {
     }
 }
 
-/// One lock, or all of them.
+/// Looks at one lock, or at all of them.
 fn look(locker: &Locker, name: Option<&str>) -> Result<View, Failure> {
     let mut locks = match name {
         Some(name) => vec![locker.inspect(name)?],
@@ -120,10 +121,10 @@ fn look(locker: &Locker, name: Option<&str>) -> Result<View, Failure> {
     Ok(locks.map(|seen| (seen.name.clone(), seen)).collect())
 }
 
-/// A signal that comes just before a pause is seen this much later.
+/// A signal that arrives just before a pause is noticed after this time at the latest.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Hears of signals that end the program. They, and the end of whoever reads, cut a pause short.
+/// Notices the signals that end the program. They cut a pause short, and so does the end of the reader.
 struct Signals(Arc<AtomicUsize>);
 
 impl Signals {
@@ -137,7 +138,7 @@ impl Signals {
         Ok(Signals(heard))
     }
 
-    /// With which status to end, once it is time to. An interrupt is how one stops watching.
+    /// The exit status, once a signal has arrived. An interrupt is the usual way to stop, so it is no failure.
     fn status(&self) -> Option<Status> {
         const INTERRUPT: usize = SIGINT as usize;
         match self.0.load(Ordering::SeqCst) {
@@ -147,7 +148,7 @@ impl Signals {
         }
     }
 
-    /// Pauses until then, or until it is time to end.
+    /// Pauses until `then`. Returns a status if the program has to end before.
     fn pause_until(&self, then: Instant) -> Option<Status> {
         loop {
             if let Some(status) = self.status() {
@@ -164,7 +165,7 @@ impl Signals {
     }
 }
 
-/// Whether the reader of standard output goes, or has gone, within that time. A signal ends it earlier.
+/// Whether the reader of standard output is gone, or goes within `time`. A signal ends the wait early.
 fn nobody_reads_within(time: Duration) -> bool {
     let out = stdout();
     let mut events = [PollFd::new(&out, PollFlags::empty())];
@@ -176,7 +177,7 @@ fn nobody_reads_within(time: Duration) -> bool {
         Ok(0) | Err(rustix::io::Errno::INTR) => false,
         Ok(_) => true,
         Err(e) => {
-            // What can't be asked is as if nothing had happened, but must not become a loop without pauses.
+            // Treated as if nothing had happened, but the caller's loop must not spin.
             log::debug!("poll: {}", io::Error::from(e));
             std::thread::sleep(time);
             false

@@ -1,4 +1,4 @@
-//! The locks on a screen of their own, drawn anew at each look.
+//! Shows the locks on the alternate screen of the terminal, and redraws them after each look.
 
 use std::collections::VecDeque;
 use std::io::{Write as _, stdout};
@@ -11,17 +11,17 @@ use crate::status::Outcome;
 use crate::table::{Style, size_of};
 use crate::{ls, output, show, time};
 
-/// The terminal's other screen, without a cursor; dropping it brings back the first one.
+/// The alternate screen, without a cursor. Dropping it restores the main screen.
 struct Screen;
 
 impl Screen {
     fn enter() -> Self {
-        // Who can't write finds that out by the first drawing.
+        // If this fails, the first drawing fails too, and is reported.
         let _ = output::print("\x1b[?1049h\x1b[?25l");
         Screen
     }
 
-    /// What draws these lines.
+    /// Returns the text that draws these lines.
     fn draw(&self, lines: &[Line]) -> String {
         let (columns, rows) = size_of(stdout());
         let mut text = "\x1b[H".to_owned();
@@ -36,14 +36,14 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         let mut out = stdout().lock();
-        // A terminal that is gone needs nothing.
+        // If the terminal is gone, there is nothing to restore.
         let _ = out
             .write_all(b"\x1b[?25h\x1b[?1049l")
             .and_then(|()| out.flush());
     }
 }
 
-/// A line without control characters, and how it looks.
+/// A line without control characters, and its look.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     text: String,
@@ -86,7 +86,7 @@ pub(super) fn run(watch: &Watch) -> Outcome {
             Err(outage) => Some(outage),
         };
         let lines = lines(watch, &view, &rate.text(began), outage.as_deref());
-        // After the first look: what fails at once is told on the usual screen.
+        // Entered after the first look, so that a failure of that look appears on the main screen.
         screen.get_or_insert_with(Screen::enter).draw(&lines)
     })
 }
@@ -127,7 +127,7 @@ fn one(view: &View, name: &str) -> Vec<Line> {
     lines.map(|line| Line::new(line, Look::Plain)).collect()
 }
 
-/// A line a lock, and one for its waiters.
+/// One line for each lock, and one for its waiters.
 fn all(view: &View) -> Vec<Line> {
     const NAMED: usize = 5;
     let mut rows = ls::table(view.values())
@@ -150,7 +150,7 @@ fn all(view: &View) -> Vec<Line> {
     lines
 }
 
-/// As many lines as there are rows; the last one tells of those that are missing.
+/// The lines that fit into the rows. If some don't fit, the last line counts them.
 fn fit(lines: &[Line], rows: usize) -> Vec<Line> {
     if lines.len() <= rows {
         return lines.to_vec();
@@ -161,14 +161,14 @@ fn fit(lines: &[Line], rows: usize) -> Vec<Line> {
     fitting
 }
 
-/// Older looks don't count.
+/// Only looks of this period count.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// How often locks go from one holder to the next, as far as looks show it.
+/// The rate at which locks pass from holder to holder, as far as the looks show it.
 #[derive(Debug)]
 struct Rate {
     began: Instant,
-    /// When one looked, and how many hand-offs that showed.
+    /// The time of each look, and the hand-offs that it showed.
     looks: VecDeque<(Instant, usize)>,
 }
 
@@ -186,7 +186,7 @@ impl Rate {
             .retain(|(look, _)| at.duration_since(*look) <= WINDOW);
     }
 
-    /// `0.4/s`, or `>= 4.0/s` where so many looks show one that others are missed.
+    /// `0.4/s`, or `>= 4.0/s` if so many looks show a hand-off that the looks probably miss others.
     pub(super) fn text(&self, now: Instant) -> String {
         let seen: usize = self.looks.iter().map(|(_, count)| count).sum();
         let busy = self.looks.iter().filter(|(_, count)| *count > 0).count();

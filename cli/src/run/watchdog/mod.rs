@@ -1,8 +1,8 @@
-//! A second process that kills the command when this one can't: killed itself, or stopped for too long.
+//! A second process, which kills the command if this one can't, because it was killed or stopped for too long.
 //!
-//! It hears until when the command may run, and kills the command's process group when that time has come and nobody
-//! has told it a later one, or when this process is gone. On `file:` it has a copy of the holder's FIFO open, so that the lock
-//! isn't free before the command is dead.
+//! This process sends it the time until which the command may run. When that time comes without a later one, or when
+//! this process is gone, the watchdog kills the process group of the command. On `file:` it has a copy of the holder's
+//! FIFO open, so the lock isn't free before the command is dead.
 
 pub(crate) mod process;
 
@@ -18,25 +18,24 @@ use rustix::process::Pid;
 use super::group::Group;
 use super::{own_program, spawn_with};
 
-/// The watchdog's process, as this one sees it.
+/// The process of the watchdog, seen from its parent.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     process: Child,
     control: UnixStream,
-    /// What it was told last, for another that has to take its place.
+    /// The last messages, for a watchdog that replaces this one.
     group: Option<Group>,
     until: Option<Duration>,
 }
 
 impl Watchdog {
-    /// Starts one that has `files` open, and so keeps what is locked by them. It ends the command at `until`, a time since
-    /// boot, if nobody tells it another.
+    /// Starts a watchdog that has `files` open, and so keeps their locks. It kills the command at `until`, a time since
+    /// boot, unless it gets another time.
     pub(crate) fn start(files: &[File], until: Option<Duration>) -> io::Result<Self> {
         let (control, theirs) = UnixStream::pair()?;
         let mut command = own_program(process::VERB);
         command
             .arg(std::process::id().to_string())
-            // It says nothing.
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -56,7 +55,7 @@ impl Watchdog {
         Pid::from_child(&self.process)
     }
 
-    /// Another with the same orders, in the place of one that has failed.
+    /// Starts a watchdog with the same orders, to replace one that has failed.
     pub(crate) fn replaced(&self, files: &[File]) -> io::Result<Self> {
         let mut other = Watchdog::start(files, self.until)?;
         if let Some(group) = self.group {
@@ -65,13 +64,13 @@ impl Watchdog {
         Ok(other)
     }
 
-    /// Tells it which group is the command's.
+    /// Sends it the process group of the command.
     pub(crate) fn watch(&mut self, group: Group) -> io::Result<()> {
         self.group = Some(group);
         self.tell(Message::Group(group))
     }
 
-    /// Tells it until when the command may run, as a time since boot; `None`: for ever.
+    /// Sends it the time since boot until which the command may run; `None`: forever.
     pub(crate) fn allow_until(&mut self, until: Option<Duration>) -> io::Result<()> {
         if until == self.until {
             return Ok(());
@@ -80,14 +79,14 @@ impl Watchdog {
         self.tell(Message::Until(until))
     }
 
-    /// Tells it that the command is over, and waits for its end. Says whether it has killed the command before.
+    /// Sends it the end of the command, and waits until it ends. Returns whether it had killed the command.
     pub(crate) fn dismiss(mut self) -> bool {
-        // If it has ended meanwhile, its status tells why.
+        // If it has ended meanwhile, its status shows why.
         let _ = self.tell(Message::Over);
         self.process.wait().is_ok_and(has_killed)
     }
 
-    /// Once it has ended: whether it has killed the command, and wasn't killed itself. `None` while it runs.
+    /// Returns `None` while it runs; then `true` if it killed the command, `false` if it was killed itself.
     pub(crate) fn has_ended(&mut self) -> Option<bool> {
         self.process.try_wait().ok()?.map(has_killed)
     }
@@ -103,14 +102,14 @@ fn has_killed(watchdog: ExitStatus) -> bool {
     watchdog.code() == Some(process::HAS_KILLED)
 }
 
-/// What a watchdog is told: nine bytes each.
+/// A message to the watchdog: nine bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Which group the command leads.
+    /// The process group of the command.
     Group(Group),
-    /// Until when the command may run, as a time since boot; `None`: for ever.
+    /// The time since boot until which the command may run; `None`: forever.
     Until(Option<Duration>),
-    /// The command is over.
+    /// The command has ended.
     Over,
 }
 
@@ -121,7 +120,7 @@ impl Message {
                 (b'g', u64::from(pid.as_raw_nonzero().get().unsigned_abs()))
             }
             Message::Until(None) => (b'u', u64::MAX),
-            // 584 years.
+            // This holds 584 years.
             Message::Until(Some(until)) => (b'u', until.as_nanos().try_into().unwrap_or(u64::MAX)),
             Message::Over => (b'o', 0),
         };

@@ -1,4 +1,4 @@
-//! `__watch`: what the watchdog's process does. Users don't call it.
+//! `__watch`: the process of the watchdog. Users don't call it.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,26 +18,26 @@ use super::{LENGTH, Message};
 use crate::run::group::{Group, processes};
 use crate::status::FAILED;
 
-/// The verb's name on the command line.
+/// The inner verb's name on the command line.
 pub(crate) const VERB: &str = "__watch";
 
-/// The exit status after the command's time had come. Nobody but the parent sees it.
+/// The exit status of a watchdog that killed the command. Only its parent sees it.
 pub(crate) const HAS_KILLED: i32 = 3;
 
-/// What can't be killed in this time sleeps in the kernel, on a disk that doesn't answer.
+/// A process that survives SIGKILL for so long sleeps in the kernel, for instance on a disk that doesn't answer.
 const DIES_WITHIN: Duration = Duration::from_secs(60);
 
-/// What the watchdog knows.
+/// The state of the watchdog.
 #[derive(Debug)]
 struct Watch {
     /// The process that runs the command.
     parent: i32,
-    /// The command's, once it was told.
+    /// The group of the command, once the parent has sent it.
     group: Option<Group>,
     timer: BootTimer,
 }
 
-/// What the watchdog does next.
+/// The next step of the watchdog.
 enum Next {
     GoOn,
     Kill,
@@ -46,7 +46,7 @@ enum Next {
 
 pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let parent = args.next().and_then(|arg| arg.to_str()?.parse().ok());
-    // Only SIGKILL and SIGSTOP reach it: it has to outlive what ends the others.
+    // Only SIGKILL and SIGSTOP reach it: it must survive the signals that end the other processes.
     let blocked = SigSet::all().thread_block();
     let (Some(parent), Ok(()), Ok(timer)) = (parent, blocked, BootTimer::new()) else {
         return FAILED.into();
@@ -60,7 +60,7 @@ pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         match watch.next() {
             Ok(Next::GoOn) => {}
             Ok(Next::End) => return ExitCode::SUCCESS,
-            // A watchdog that can't hear is none: the command doesn't run without.
+            // A watchdog that can't receive messages is useless, and no command runs without one.
             Ok(Next::Kill) | Err(_) => {
                 watch.kill();
                 return ExitCode::from(HAS_KILLED.unsigned_abs().to_le_bytes()[0]);
@@ -83,7 +83,7 @@ impl Watch {
             };
             (!fds[0].revents().is_empty(), !fds[1].revents().is_empty())
         };
-        // What it was told first: a later time may be among it.
+        // Messages come first: one of them may extend the time.
         if is_told {
             return self.hear();
         }
@@ -94,11 +94,11 @@ impl Watch {
         })
     }
 
-    /// The end of the stream is the end of the parent.
+    /// Reads a message. If the stream has ended, the parent has ended.
     fn hear(&mut self) -> io::Result<Next> {
         let (mut bytes, mut length) = ([0; LENGTH], 0);
         while length < LENGTH {
-            // Unbuffered, so that poll(2) sees what is left.
+            // Unbuffered, so that poll(2) sees the rest.
             match rustix::io::read(io::stdin(), &mut bytes[length..])? {
                 0 => return Ok(Next::Kill),
                 read => length += read,
@@ -113,7 +113,7 @@ impl Watch {
         Ok(Next::GoOn)
     }
 
-    /// Nothing of the command runs on when this returns. Its locks are kept so long.
+    /// When this returns, no process of the command runs. Until then the watchdog keeps the locks.
     fn kill(&self) {
         let Some(group) = self.group else {
             return self.kill_children();
@@ -122,7 +122,7 @@ impl Watch {
         group.wait_until_dead(DIES_WITHIN);
     }
 
-    /// The parent was stopped before it could tell what it had started.
+    /// The parent was stopped before it could send the group of the command.
     fn kill_children(&self) {
         let own = rustix::process::getpid().as_raw_nonzero().get();
         let all = processes().unwrap_or_default();
@@ -137,13 +137,12 @@ impl Watch {
     }
 }
 
-/// The time since boot, with all the time in which the machine slept.
+/// The time since boot, including the time in which the machine slept.
 pub(crate) fn since_boot() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
-/// A timer on the clock on which leases count, which runs on while the machine sleeps: becomes readable when its time has
-/// come.
+/// A timer that becomes readable at its time. It uses the clock of the leases, which runs while the machine sleeps.
 #[derive(Debug)]
 pub(crate) struct BootTimer {
     timer: OwnedFd,
@@ -158,7 +157,7 @@ impl BootTimer {
         })
     }
 
-    /// As a time since boot; `None`: never.
+    /// Sets a time since boot; `None`: never.
     pub(crate) fn set(&mut self, until: Option<Duration>) -> io::Result<()> {
         // Zero would mean never.
         let at = until.map_or(Duration::ZERO, |until| until.max(Duration::from_nanos(1)));
@@ -173,7 +172,7 @@ impl BootTimer {
         Ok(())
     }
 
-    /// Whether the time has come that it was set to last.
+    /// Whether its time has come.
     pub(crate) fn is_over(&self) -> bool {
         self.until.is_some_and(|until| until <= since_boot())
     }
