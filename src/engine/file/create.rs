@@ -10,7 +10,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::digits;
 use super::dir::{Dir, is_link, last_of, no_file, parts_before};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, linkat, mkdirat, renameat, renameat_with};
 use rustix::process::{Resource, getrlimit};
@@ -224,7 +223,14 @@ pub(super) fn draft_name() -> String {
 
 pub(super) fn is_draft(name: &str) -> bool {
     let id = name.strip_prefix(DRAFT);
-    id.is_some_and(|id| digits::parse_hex(id, uuid::fmt::Simple::LENGTH).is_some())
+    id.is_some_and(|id| parse_id(id).is_some())
+}
+
+/// The number of a uuid in 32 hexadecimal digits; `None` for any other spelling of it, which is another file's name.
+pub(super) fn parse_id(text: &str) -> Option<u128> {
+    let is_digit = |digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+    let is_id = text.len() == uuid::fmt::Simple::LENGTH && text.bytes().all(is_digit);
+    u128::from_str_radix(text, 16).ok().filter(|_| is_id)
 }
 
 /// Another was faster.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use rustix::fs::{OFlags, StatVfs, fstatvfs};
 
-use super::boot::BootId;
 use super::create::draft_name;
 use super::dir::Dir;
+use super::page::BootId;
 use super::presence::{Presence, is_gone};
 use crate::base::diagnosis::Finding;
 

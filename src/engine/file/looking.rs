@@ -7,12 +7,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::boot::BootId;
 use super::create::open_to_read;
 use super::dir::Dir;
 use super::files::{DISK, Files};
 use super::name::{file_name, key_of};
-use super::page::{self, Found};
+use super::page::{self, BootId, Found};
 use super::presence;
 use super::text::{Written, written_of};
 use crate::base::clock::{BootClock, BootInstant, Clock};

@@ -28,12 +28,10 @@ use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 
-mod boot;
 mod calls;
 mod change;
 mod create;
 mod diagnosis;
-mod digits;
 mod dir;
 mod files;
 mod looking;

@@ -17,13 +17,13 @@
 //! none; in the same boot somebody else has written to the file. Whoever reads has the file locked, and whoever writes.
 
 use std::borrow::Cow;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 
-use super::boot::{BootId, Boots};
 use super::create::check_size;
-use super::digits;
+use crate::base::fork::get_or_make;
 
 /// Where a long text may begin at the earliest: behind the first page.
 const PAGE: usize = 4096;
@@ -190,10 +190,10 @@ const SEEN_WORD: &str = "seen ";
 
 /// Notes that the owner of a lease, which was given to it, has seen it.
 pub(super) fn note_seen(file: &File, token: u64) -> io::Result<()> {
-    let mut note = SEEN_WORD.to_owned();
-    digits::push_padded(&mut note, token, 20);
-    note.extend(std::iter::repeat_n(' ', PAGE - SEEN - 1 - note.len()));
-    note.push('\n');
+    let note = format!(
+        "{:<31}\n",
+        format_args!("{SEEN_WORD}{token:020}").to_string()
+    );
     check_size(PAGE)?;
     file.write_all_at(note.as_bytes(), SEEN as u64)
 }
@@ -270,6 +270,47 @@ fn read_page(file: &File, page: &mut [u8; PAGE + 1]) -> io::Result<usize> {
     Ok(filled)
 }
 
+/// Which boot of the host it is, so far as the host tells. It doesn't tell enough: a container may have a boot id of its own, and
+/// share the directory with processes that have another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BootId(pub(super) [u8; 8]);
+
+/// What two boot ids say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Boots {
+    /// Surely no reboot was between them.
+    Same,
+    Differ,
+    /// One of them isn't known.
+    Unclear,
+}
+
+impl BootId {
+    pub(super) fn current() -> Self {
+        static CURRENT: OnceLock<BootId> = OnceLock::new();
+        *get_or_make(&CURRENT, || {
+            let id = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+            id.first_chunk().map_or(BootId::UNKNOWN, |id| BootId(*id))
+        })
+    }
+
+    /// That of a host that doesn't tell. A text whose sum is wrong then counts as none: it may be what a power cut left.
+    pub(super) const UNKNOWN: BootId = BootId(*b"--------");
+
+    pub(super) fn is_known(self) -> bool {
+        self != BootId::UNKNOWN
+    }
+
+    /// What they say of two texts. Those of two containers differ, though no reboot was between them.
+    pub(super) fn compare(self, other: BootId) -> Boots {
+        match self == other {
+            _ if !self.is_known() || !other.is_known() => Boots::Unclear,
+            true => Boots::Same,
+            false => Boots::Differ,
+        }
+    }
+}
+
 pub(super) const HEAD: usize = 64;
 
 const MAGIC: &str = "crosslock 2 ";
@@ -298,21 +339,13 @@ impl Head {
 
     /// `None` when its numbers have too many digits: a text has at most eight, and its place nine.
     pub(super) fn line(&self) -> Option<[u8; HEAD]> {
-        let mut text = String::with_capacity(2 * HEAD);
-        text.push_str(MAGIC);
-        text.push_str(&String::from_utf8_lossy(&self.boot.0));
-        text.push_str(" at=");
-        digits::push(&mut text, self.at as u64);
-        text.push_str(" len=");
-        digits::push(&mut text, self.length as u64);
-        text.push_str(" sum=");
-        digits::push_hex(&mut text, self.sum.to_be_bytes());
-        let mut line = [b' '; HEAD];
-        line[HEAD - 1] = b'\n';
-        // The last is the newline.
-        let place = line[..HEAD - 1].get_mut(..text.len())?;
-        place.copy_from_slice(text.as_bytes());
-        Some(line)
+        let Head {
+            at, length, sum, ..
+        } = self;
+        let boot = String::from_utf8_lossy(&self.boot.0);
+        let text = format!("{MAGIC}{boot} at={at} len={length} sum={sum:08x}");
+        let line = format!("{text:<0$}\n", HEAD - 1);
+        line.as_bytes().try_into().ok()
     }
 
     /// `None` for what is none.

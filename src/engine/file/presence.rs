@@ -10,6 +10,7 @@
 //! Tested on Linux only.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -17,8 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::create::{Workshop, give, is_draft, unless_missing};
-use super::digits;
+use super::create::{Workshop, give, is_draft, parse_id, unless_missing};
 use super::dir::{Dir, Identity, is_missing};
 use crate::base::fork::Process;
 use crate::base::sys::{self, time};
@@ -28,7 +28,6 @@ use rustix::fs::{AtFlags, FileType, OFlags, RenameFlags, Timestamps, UTIME_NOW, 
 use rustix::io::Errno;
 
 const PREFIX: &str = ".door-";
-const DIGITS: usize = 32;
 /// A draft that is older was left by a crash.
 const DRAFT_AGE: Duration = Duration::from_secs(60);
 /// Some systems don't sleep for longer at a time.
@@ -71,18 +70,17 @@ impl PresenceId {
 
     /// `None` for what no presence is called.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        // No other spelling of it is its file.
-        digits::parse_hex(text, DIGITS).map(PresenceId)
+        parse_id(text).map(PresenceId)
     }
 
     fn name(self) -> String {
-        let mut name = PREFIX.to_owned();
-        self.push_to(&mut name);
-        name
+        format!("{PREFIX}{self}")
     }
+}
 
-    pub(super) fn push_to(self, text: &mut String) {
-        digits::push_hex(text, self.0.to_be_bytes());
+impl fmt::Display for PresenceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
     }
 }
 

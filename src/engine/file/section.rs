@@ -15,10 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::boot::BootId;
 use super::create::open_or_create;
 use super::dir::{Dir, Identity};
-use super::page::{self, Found, Place};
+use super::page::{self, BootId, Found, Place};
 use crate::base::backoff::Backoff;
 use crate::base::clock::Deadline;
 use crate::base::sys::sync::{Mutex, MutexGuard};

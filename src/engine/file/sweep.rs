@@ -10,10 +10,9 @@ use std::io;
 
 use rustix::fs::{FileType, OFlags};
 
-use super::boot::BootId;
 use super::create::open_there;
 use super::dir::{Dir, Identity};
-use super::page;
+use super::page::{self, BootId};
 use super::presence;
 use super::text::written_of;
 use crate::base::sys;

@@ -3,15 +3,15 @@
 //! `<state> <mode> [token=] [since=] [until=] [door=<id> <owner>]`, and `broken door=<id> <owner>`. Times are seconds since this boot. If any of them is an end, a
 //! line `booted` tells them from those of another.
 
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use super::boot::{Booted, Boots};
-use super::digits;
-use super::page::Found;
+use super::page::{Boots, Found};
 use crate::base::claim::Mode;
 use crate::base::clock::{BootClock, BootInstant, Clock};
 use crate::base::name::Key;
 use crate::base::owner::Owner;
+use crate::base::sys::time;
 use crate::base::token::Token;
 use crate::engine::rules::{Entry, EntryState, NameState, PresenceId, Table};
 
@@ -64,25 +64,28 @@ pub(super) fn parse(text: &str) -> Option<Written> {
 
 /// The text that says this.
 pub(super) fn text_of(written: &Written) -> String {
-    let NameState {
-        abandoned_until,
-        entries,
-    } = &written.name;
-    let mut text = String::with_capacity(160 * (1 + entries.len()));
-    text.push_str("counter ");
-    digits::push(&mut text, written.counter);
-    text.push('\n');
-    if abandoned_until.is_some() {
+    let mut text = String::with_capacity(160 * (1 + written.name.entries.len()));
+    push_all(&mut text, written).expect("a string takes any text");
+    text
+}
+
+fn push_all(text: &mut String, Written { counter, name }: &Written) -> fmt::Result {
+    writeln!(text, "counter {counter}")?;
+    if name.abandoned_until.is_some() {
         text.push_str("abandoned\n");
     }
-    if entries.iter().any(|one| one.until != BootInstant::MAX) {
-        Booted::now().push_to(&mut text);
+    if name.entries.iter().any(|one| one.until != BootInstant::MAX) {
+        writeln!(text, "{} {}", Booted::WORD, Booted::now().0)?;
     }
-    for entry in entries {
-        push_entry(&mut text, entry);
-        push_owner(&mut text, entry);
+    for entry in &name.entries {
+        text.push_str(word(entry.state));
+        if !entry.is_broken() {
+            push_state(text, entry)?;
+        }
+        push_owner(text, entry)?;
+        text.push('\n');
     }
-    text
+    Ok(())
 }
 
 /// What a line begins with.
@@ -102,44 +105,30 @@ fn word(state: EntryState) -> &'static str {
     }
 }
 
-fn push_entry(text: &mut String, entry: &Entry) {
-    text.push_str(word(entry.state));
-    if entry.is_broken() {
-        return;
-    }
+fn push_state(text: &mut String, entry: &Entry) -> fmt::Result {
     match entry.mode {
         Mode::Exclusive => text.push_str(" exclusive"),
         Mode::Shared => text.push_str(" shared"),
-        Mode::Permits { count, of } => {
-            push_number(text, " ", count.into());
-            push_number(text, "/", of.into());
-        }
+        Mode::Permits { count, of } => write!(text, " {count}/{of}")?,
     }
-    if let EntryState::Has(token) | EntryState::Given(token) = entry.state {
-        push_number(text, " token=", token.number);
+    if let Some(token) = entry.token() {
+        write!(text, " token={}", token.number)?;
     }
-    push_seconds(text, " since=", entry.since);
+    write!(text, " since={}", Seconds(entry.since))?;
     if entry.until != BootInstant::MAX {
-        push_seconds(text, " until=", entry.until);
+        write!(text, " until={}", Seconds(entry.until))?;
     }
+    Ok(())
 }
 
-fn push_number(text: &mut String, before: &str, number: u64) {
-    text.push_str(before);
-    digits::push(text, number);
-}
-
-fn push_owner(text: &mut String, entry: &Entry) {
-    if let Some(owner) = &entry.owner {
-        text.push_str(" door=");
-        match entry.presence {
-            Some(presence) => presence.push_to(text),
-            None => text.push_str(NO_PRESENCE),
-        }
-        text.push(' ');
-        text.push_str(owner.as_str());
+fn push_owner(text: &mut String, entry: &Entry) -> fmt::Result {
+    let Some(owner) = &entry.owner else {
+        return Ok(());
+    };
+    match entry.presence {
+        Some(presence) => write!(text, " door={presence} {}", owner.as_str()),
+        None => write!(text, " door={NO_PRESENCE} {}", owner.as_str()),
     }
-    text.push('\n');
 }
 
 /// What stands behind the mode.
@@ -161,8 +150,8 @@ impl Fields {
             let (name, value) = field.split_once('=')?;
             match name {
                 "token" => fields.token = Some(value.parse().ok()?),
-                "since" => fields.since = Some(seconds(value)?),
-                "until" => fields.until = Some(seconds(value)?),
+                "since" => fields.since = Some(Seconds::parse(value)?),
+                "until" => fields.until = Some(Seconds::parse(value)?),
                 "door" => {
                     if value != NO_PRESENCE {
                         fields.presence = Some(PresenceId::parse(value)?);
@@ -224,23 +213,25 @@ fn parse_mode(text: &str) -> Option<Mode> {
 }
 
 /// A point in time, as seconds since this boot.
-fn push_seconds(text: &mut String, before: &str, at: BootInstant) {
-    let since = at.since(BootInstant::START);
-    push_number(text, before, since.as_secs());
-    text.push('.');
-    digits::push_padded(text, since.subsec_nanos().into(), NANOS);
+struct Seconds(BootInstant);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since = self.0.since(BootInstant::START);
+        write!(f, "{}.{:09}", since.as_secs(), since.subsec_nanos())
+    }
 }
 
-/// How many digits.
-const NANOS: usize = 9;
-
-fn seconds(text: &str) -> Option<BootInstant> {
-    let (seconds, nanos) = text.split_once('.')?;
-    if nanos.len() != NANOS {
-        return None;
+impl Seconds {
+    fn parse(text: &str) -> Option<BootInstant> {
+        const NANOS: usize = "000000000".len();
+        let (seconds, nanos) = text.split_once('.')?;
+        if nanos.len() != NANOS {
+            return None;
+        }
+        let since = Duration::new(seconds.parse().ok()?, nanos.parse().ok()?);
+        Some(BootInstant::START.plus(since))
     }
-    let since = Duration::new(seconds.parse().ok()?, nanos.parse().ok()?);
-    Some(BootInstant::START.plus(since))
 }
 
 /// What a file says of its name; `None` when it says something else.
@@ -287,6 +278,36 @@ pub(super) fn after_reboot(mut written: Written) -> Written {
         written.name.abandoned_until = Some(BootInstant::MAX);
     }
     written
+}
+
+/// When the host was booted, in seconds since 1970: by the wall clock, which is one for all processes of a host. Its distance from the
+/// time since boot stays as it is until somebody sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Booted(u64);
+
+impl Booted {
+    const WORD: &str = "booted";
+
+    /// Two boots are further apart. A leap second and what two clocks that are read one after the other may differ by are less.
+    const TOLERANCE: Duration = Duration::from_secs(2);
+
+    fn now() -> Self {
+        let up = BootClock.now().since(BootInstant::START);
+        Booted(time::wall().saturating_sub(up).as_secs())
+    }
+
+    /// Whether a text says that it was written in this boot.
+    fn is_told_by(text: &str) -> bool {
+        let told = text.lines().find_map(|line| {
+            let (word, rest) = line.split_once(' ')?;
+            (word == Booted::WORD).then(|| Booted::parse(rest))?
+        });
+        told.is_some_and(|told| told.0.abs_diff(Booted::now().0) <= Booted::TOLERANCE.as_secs())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().map(Booted)
+    }
 }
 
 #[cfg(test)]

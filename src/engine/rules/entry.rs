@@ -72,7 +72,7 @@ impl Entry {
         self.state == EntryState::Broken
     }
 
-    pub(super) fn token(&self) -> Option<Token> {
+    pub(crate) fn token(&self) -> Option<Token> {
         match self.state {
             EntryState::Has(token) | EntryState::Given(token) => Some(token),
             _ => None,

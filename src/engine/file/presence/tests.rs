@@ -28,14 +28,6 @@ const NONE: Woken = Woken {
     ended: false,
 };
 
-impl std::fmt::Display for PresenceId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut digits = String::new();
-        self.push_to(&mut digits);
-        f.write_str(&digits)
-    }
-}
-
 fn watch(directory: &Dir, id: PresenceId) -> [Watched; 1] {
     [Watched::open(directory, id).unwrap().expect("it is there")]
 }

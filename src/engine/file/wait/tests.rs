@@ -198,13 +198,8 @@ fn wait_file(wait: &FileWait, claim: &Claim) -> Arc<NameFile> {
 }
 
 fn presence_path(place: &Place, wait: &FileWait, owner: &Owner) -> std::path::PathBuf {
-    let mut name = ".door-".to_owned();
-    wait.files
-        .presences
-        .of(owner)
-        .unwrap()
-        .id()
-        .push_to(&mut name);
+    let presence = wait.files.presences.of(owner).unwrap();
+    let name = format!(".door-{}", presence.id());
     place.directory.path().join(name)
 }
 
