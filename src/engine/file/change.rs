@@ -4,9 +4,6 @@
 //! changed is written, the files are unlocked, and who is concerned is told. A process that dies on the way leaves each file as it was,
 //! or as it was to be; its own part in it ends with its presence.
 
-#[cfg(test)]
-pub(super) mod tests;
-
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
@@ -18,10 +15,11 @@ use super::page::Found;
 use super::presence;
 use super::section::{LockMode, NameFile, Section};
 use super::text::{Written, text_of, written_of};
-use crate::base::clock::{BootClock, Clock, Deadline};
+use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::error::Result;
 use crate::base::name::Key;
 use crate::engine::rules::{Entry, EntryState, PresenceId, Table};
+use crate::engine::{Answer, Change, Outcome, Request};
 
 /// However little time its caller has left: another process has the file locked for some microseconds, unless it is
 /// stopped meanwhile.
@@ -29,6 +27,45 @@ const SHORTEST_TRY: Duration = Duration::from_millis(50);
 
 /// However much it has left.
 const LONGEST_TRY: Duration = Duration::from_secs(10);
+
+/// How an owner asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Whether it waits if the lock is taken.
+    pub(super) waits: bool,
+    /// Whether it looks if those ahead of it are gone. One that waits is told of that.
+    pub(super) looks: bool,
+    pub(super) lock_mode: LockMode,
+}
+
+/// What a waiter waits for.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// The presences of those whose end may let it in.
+    pub(super) presences: BTreeSet<PresenceId>,
+    /// When it may come in although nobody does anything.
+    pub(super) changes: Option<BootInstant>,
+    /// How many wait ahead of it.
+    pub(super) place: u32,
+}
+
+impl Ahead {
+    pub(super) fn of(request: Request<'_>, table: &Table) -> Self {
+        Ahead {
+            presences: table.ahead_of(request),
+            changes: table.changes(request),
+            place: table.place_of(request),
+        }
+    }
+}
+
+/// A lease of a directory lasts until something ends it.
+fn lasting(request: Request<'_>) -> Request<'_> {
+    Request {
+        ttl: Duration::MAX,
+        ..request
+    }
+}
 
 /// Some names, while their files are locked.
 pub(super) struct Names<'a> {
@@ -48,6 +85,43 @@ struct Part<'a> {
 }
 
 impl Files {
+    /// Asks once. What fails has taken nothing, and an owner that was in the queue may still be there.
+    pub(super) fn acquire(
+        &self,
+        request: Request<'_>,
+        manner: Manner,
+        deadline: &Deadline,
+    ) -> Result<(Answer, Ahead)> {
+        let when = (manner.lock_mode, deadline);
+        self.change_by_presence(request, when, |names| names.ask(lasting(request), manner))
+    }
+
+    /// Makes a change that an owner may be named in from then on, by a presence that others find.
+    pub(super) fn change_by_presence<T>(
+        &self,
+        request: Request<'_>,
+        when: (LockMode, &Deadline),
+        change: impl FnOnce(&mut Names<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let (owner, error) = (request.owner, |e| self.error(request.key(), e));
+        let is_new = self.take_presence(owner).map_err(error)?;
+        let changed = self.change(request.claim.keys(), when, |names| {
+            let presence = self.presences.found(owner, &self.root);
+            let presence = presence.map_err(error)?;
+            names.table.set_presence(owner, Some(presence));
+            Ok((change(names)?, names.table.mentions(owner)))
+        });
+        if changed.is_err() && is_new {
+            // Should anything have been written for it, that is over.
+            self.presences.close(owner);
+        }
+        let (done, stays) = changed?;
+        if !stays {
+            self.presences.give_back(owner);
+        }
+        Ok(done)
+    }
+
     /// Makes a change to these names. Nothing is written if it fails.
     pub(super) fn change<T>(
         &self,
@@ -141,6 +215,33 @@ impl<'a> Names<'a> {
             before,
         });
         Ok(())
+    }
+
+    fn ask(&mut self, request: Request<'_>, manner: Manner) -> Result<(Answer, Ahead)> {
+        loop {
+            let answer = self.table.ask(request, manner.waits, &self.files)?;
+            match answer {
+                Answer::Granted(_) => return Ok((answer, Ahead::default())),
+                Answer::Broken => {
+                    self.table.remove_broken(request.owner);
+                    return Ok((answer, Ahead::default()));
+                }
+                Answer::Taken { .. } => {}
+            }
+            if !manner.looks || !self.end_those_gone(&self.table.ahead_of(request))? {
+                return Ok((answer, Ahead::of(request, &self.table)));
+            }
+        }
+    }
+
+    pub(super) fn change(&mut self, request: Request<'_>, change: Change<'_>) -> Result<Outcome> {
+        let table = &mut self.table;
+        table.change(lasting(request), change, &mut self.files)
+    }
+
+    pub(super) fn give_away(&mut self, request: Request<'_>) {
+        self.table.renew(request);
+        self.table.set_presence(request.owner, None);
     }
 
     /// Whether somebody's lease of one of these names has ended without a word: whoever is gone of those.
@@ -286,3 +387,6 @@ impl Part<'_> {
         self.section.write(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

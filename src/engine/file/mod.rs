@@ -6,45 +6,43 @@
 //! It uses `base`, the seam, `engine::rules` and `engine::url`. What always holds here: a name's file is changed only while it is
 //! locked, and as a whole; what a file says of an owner counts while its presence is open, and while the file is at its path.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::slice;
 use std::sync::{Arc, Weak};
 
-use self::dir::is_exhausted;
-use self::files::{Files, RIGHTS};
-use self::root::{Root, directory_of, private_directory};
+use self::change::Names;
+use self::create::open_to_read;
+use self::dir::{Dir, Root, directory_of, is_exhausted, private_directory};
+use self::files::{DISK, Files, RIGHTS};
+use self::section::{LockMode, file_name, key_of, read_unlocked};
 use self::wait::FileWait;
-use super::rules::Values;
+use super::rules::{Broken, Entry, Table, Values};
 use super::url::invalid_url;
 use super::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, denied,
 };
-use crate::base::clock::Deadline;
+use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::diagnosis::Finding;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, LostReason, Result};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 
-mod calls;
 mod change;
 mod create;
-mod diagnosis;
 mod dir;
 mod files;
-mod looking;
-mod name;
 mod page;
 mod presence;
-mod presences;
-mod root;
 mod section;
-mod sweep;
 #[cfg(test)]
 mod tests;
 mod text;
+mod upkeep;
 mod wait;
 
 /// One file a name, with who holds it and who waits.
@@ -70,7 +68,7 @@ impl FileEngine {
         };
         match found {
             Ok(Some(found)) => {
-                if let Err(e) = sweep::sweep(&found) {
+                if let Err(e) = upkeep::sweep(&found) {
                     log::debug!("can't remove what ended processes left in {place}: {e}");
                 }
                 let files = Files::open(root, place);
@@ -89,6 +87,126 @@ impl FileEngine {
                 Err(invalid_url(url, &reason))
             }
         }
+    }
+
+    /// Others wait for what a holder does.
+    fn change_urgently<T>(
+        &self,
+        request: Request<'_>,
+        deadline: &Deadline,
+        change: impl FnOnce(&mut Names<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let when = (LockMode::Urgent, deadline);
+        self.files.change(request.claim.keys(), when, change)
+    }
+
+    fn release(
+        &self,
+        request: Request<'_>,
+        release: Change<'_>,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        let owner = request.owner;
+        let Some(presence) = self.files.presences.of(owner) else {
+            return Ok(Outcome::NOT_OWNER);
+        };
+        let changed = self.change_urgently(request, deadline, |names| {
+            names.table.set_presence(owner, Some(presence.id()));
+            let released = names.change(request, release)?;
+            if released == Outcome::BROKEN {
+                names.table.remove_broken(owner);
+            }
+            Ok((released, names.table.mentions(owner)))
+        });
+        if changed.as_ref().is_err_and(|e| !e.may_pass()) {
+            // Nobody tries it again.
+            self.files.presences.close(owner);
+        }
+        let (released, stays) = changed?;
+        if !stays {
+            self.files.presences.give_back(owner);
+        }
+        Ok(released)
+    }
+
+    fn adopt(
+        &self,
+        request: Request<'_>,
+        from: &Owner,
+        adopt: Change<'_>,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        let when = (LockMode::Urgent, deadline);
+        let adopted = self.files.change_by_presence(request, when, |names| {
+            names.end_those_gone(&names.table.presences_of(from))?;
+            names.change(request, adopt)
+        })?;
+        if adopted.is_done() {
+            self.files.presences.give_back(from);
+        }
+        Ok(adopted)
+    }
+
+    /// Whether the lease is the owner's, and whether others can see that its owner lives.
+    fn verify(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
+        let Some(presence) = self.files.presences.of(request.owner) else {
+            return Ok(Outcome::NOT_OWNER);
+        };
+        let is_there = presence.is_at_its_path();
+        if !is_there.map_err(|e| self.files.error(request.key(), e))? {
+            return Ok(Outcome::NOT_OWNER);
+        }
+        if let Err(e) = presence.touch() {
+            log::debug!("can't have a presence look new: {e}");
+        }
+        self.change_urgently(request, deadline, |names| {
+            names.change(request, Change::Verify)
+        })
+    }
+
+    /// The lease lasts for a ttl from now on, whether this process lives or not: its owner has no presence any more.
+    fn give_away(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
+        self.change_urgently(request, deadline, |names| {
+            names.give_away(request);
+            Ok(())
+        })?;
+        self.files.presences.give_back(request.owner);
+        Ok(Outcome::DONE)
+    }
+
+    /// The directory as it is now, and the file of a name in it.
+    fn find(&self, key: &Key) -> io::Result<Option<(Arc<Dir>, File)>> {
+        let Some(root) = self.files.root.find()? else {
+            return Ok(None);
+        };
+        let file = open_to_read(&root, &file_name(key))?;
+        Ok(file.map(|file| (root, file)))
+    }
+
+    /// A name as its file says, without those that are gone.
+    fn look(&self, key: &Key) -> Result<(Table, BootInstant)> {
+        let (now, error) = (BootClock.now(), |e| self.files.error(key, e));
+        let Some((root, file)) = self.find(key).map_err(error)? else {
+            return Ok((Table::default(), now));
+        };
+        let written = read_unlocked(&file).map_err(error)?;
+        let written = written.ok_or_else(|| self.files.no_state(key))?;
+        let presences = written.name.entries.iter();
+        let presences: Vec<_> = presences.filter_map(|one| one.presence).collect();
+        let mut table = written.table(key);
+        let mut gone = BTreeSet::new();
+        for presence in presences {
+            let is_gone = match presence::is_gone(&root, presence) {
+                // Of one that only others may open nothing is known.
+                Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
+                looked => looked,
+            };
+            if is_gone.map_err(error)? {
+                gone.insert(presence);
+            }
+        }
+        table.at(now).end(&gone);
+        Ok((table, now))
     }
 }
 
@@ -114,7 +232,16 @@ impl Engine for FileEngine {
         change: Change<'_>,
         deadline: &Deadline,
     ) -> Result<Outcome> {
-        self.files.change_lease(request, change, deadline)
+        match change {
+            // A lease lasts for as long as the process lives, unless somebody breaks it.
+            Change::Renew | Change::Verify => self.verify(request, deadline),
+            Change::Release(_) => self.release(request, change, deadline),
+            Change::Store(_) | Change::Downgrade { .. } => {
+                self.change_urgently(request, deadline, |names| names.change(request, change))
+            }
+            Change::Adopt { from, .. } => self.adopt(request, from, change, deadline),
+            Change::GiveAway => self.give_away(request, deadline),
+        }
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
@@ -134,8 +261,7 @@ impl Engine for FileEngine {
         _deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
         let found = self.files.root.get_or_make();
-        let found =
-            found.and_then(|found| diagnosis::diagnose(&found, self.files.root.is_private()));
+        let found = found.and_then(|found| upkeep::diagnose(&found, self.files.root.is_private()));
         found.map_err(|e| Error::engine(None, &self.files.place, files::DISK, e))
     }
 
@@ -153,7 +279,7 @@ impl Engine for FileEngine {
     }
 
     fn inspect(&self, key: &Key, _deadline: &Deadline) -> Result<Inspection> {
-        let (table, now) = self.files.look(key)?;
+        let (table, now) = self.look(key)?;
         Ok(table.inspect(key, now))
     }
 
@@ -165,12 +291,50 @@ impl Engine for FileEngine {
         _cursor: Cursor,
         _deadline: &Deadline,
     ) -> Result<Page> {
-        let names = self.files.list(namespace, prefix)?;
+        let paths = self.files.root.find().and_then(|root| match root {
+            Some(root) => root.files_below(),
+            None => Ok(Vec::new()),
+        });
+        let paths = paths.map_err(|e| Error::engine(None, &self.files.place, DISK, e))?;
+        let mut names = Vec::new();
+        for path in paths {
+            let key = key_of(namespace, &path);
+            let Some(key) = key.filter(|key| key.name().starts_with(prefix)) else {
+                continue;
+            };
+            match self.look(&key) {
+                Ok((table, now)) => names.extend(table.list(namespace, prefix, now)),
+                // What is no lock of ours isn't taken.
+                Err(Error::Conflict { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
         Ok(Page { names, next: None })
     }
 
+    /// For a name without a file none is made.
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
-        self.files.break_lock(key, deadline)
+        let found = self.find(key).map_err(|e| self.files.error(key, e))?;
+        if found.is_none() {
+            return Ok(Vec::new());
+        }
+        let when = (LockMode::Urgent, deadline);
+        let broken = self.files.change(slice::from_ref(key), when, |names| {
+            let all = names.holders_of(key);
+            let presences = all.iter().filter_map(|one| one.presence);
+            let are_gone = names.end_those_gone(&presences.collect())?;
+            let left = names.holders_of(key);
+            let was_there = |one: &Entry| all.iter().any(|was| was.owner == one.owner);
+            if are_gone && !left.iter().any(was_there) {
+                // Nobody had it any more. Whom it was granted to just now keeps it.
+                return Ok(Broken::default());
+            }
+            Ok(names.table.break_lock(key))
+        })?;
+        self.files
+            .receivers
+            .tell(&broken.owners, LostReason::Broken);
+        Ok(broken.holders)
     }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
@@ -186,7 +350,7 @@ impl Engine for FileEngine {
     }
 
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {
-        let (table, now) = self.files.look(key)?;
+        let (table, now) = self.look(key)?;
         Ok(table.free_permits(key, of, now))
     }
 }

@@ -9,7 +9,6 @@
 //!
 //! Tested on Linux only.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::create::{Workshop, give, is_draft, parse_id, unless_missing};
+use super::create::{Workshop, give, parse_id};
 use super::dir::{Dir, Identity, is_missing};
 use crate::base::fork::Process;
 use crate::base::sys::{self, time};
@@ -28,8 +27,6 @@ use rustix::fs::{AtFlags, FileType, OFlags, RenameFlags, Timestamps, UTIME_NOW, 
 use rustix::io::Errno;
 
 const PREFIX: &str = ".door-";
-/// A draft that is older was left by a crash.
-const DRAFT_AGE: Duration = Duration::from_secs(60);
 /// Some systems don't sleep for longer at a time.
 const LONGEST_POLL: Duration = Duration::from_secs(86_400);
 
@@ -182,6 +179,13 @@ impl Watched {
     }
 }
 
+/// Whether it is the name of a presence.
+pub(super) fn is_presence(name: &str) -> bool {
+    name.strip_prefix(PREFIX)
+        .and_then(PresenceId::parse)
+        .is_some()
+}
+
 /// Whether the process has ended whose presence this is. An error tells nothing about it.
 ///
 /// Whoever writes to a presence has it open for a moment, so one that is gone may seem not to be meanwhile.
@@ -239,34 +243,6 @@ pub(super) fn sleep(
     Ok(Woken { notified, ended })
 }
 
-/// Unlinks the presences whose processes are gone, and what crashes have left of what was about to be made.
-pub(super) fn sweep(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<()> {
-    for (name, kind) in entries {
-        let Some(name) = name.to_str() else { continue };
-        let is_presence = *kind == FileType::Fifo && is_presence(name);
-        if is_presence || (is_draft(name) && is_old(dir, name)) {
-            remove_left(dir, name, *kind)?;
-        }
-    }
-    Ok(())
-}
-
-/// Removes what nobody uses, if it can.
-fn remove_left(dir: &Dir, name: &str, kind: FileType) -> io::Result<()> {
-    match kind {
-        FileType::Fifo => match find(dir, name) {
-            // Of one that only others may open nothing is known.
-            Err(e) if e.kind() != ErrorKind::PermissionDenied => return Err(e),
-            _ => {}
-        },
-        // That of a name's file.
-        FileType::RegularFile => unless_missing(dir.remove(name))?,
-        FileType::Directory => Workshop::remove_left(dir, name),
-        _ => {}
-    }
-    Ok(())
-}
-
 fn timespec(duration: Duration) -> Timespec {
     let duration = duration.min(LONGEST_POLL);
     Timespec::try_from(duration).expect("a day has fewer seconds than fit")
@@ -297,7 +273,7 @@ fn open_draft(dir: &Dir, shop: &Workshop<'_>) -> io::Result<(File, Identity)> {
 }
 
 /// A presence that its process has open. One that nobody has open is unlinked. An error tells nothing.
-fn find(dir: &Dir, name: &str) -> io::Result<Option<File>> {
+pub(super) fn find(dir: &Dir, name: &str) -> io::Result<Option<File>> {
     match dir.open_file(name, OFlags::WRONLY, 0) {
         Ok(file) => Ok(is_fifo(&file.metadata()?).then_some(file)),
         // So is a socket.
@@ -338,20 +314,6 @@ fn is_fifo_in(dir: &Dir, name: &str) -> io::Result<bool> {
         Err(e) if is_missing(&e.into()) => Ok(false),
         Err(e) => Err(e.into()),
     }
-}
-
-fn is_presence(name: &str) -> bool {
-    name.strip_prefix(PREFIX)
-        .and_then(PresenceId::parse)
-        .is_some()
-}
-
-fn is_old(dir: &Dir, name: &str) -> bool {
-    let Ok(found) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
-        return false;
-    };
-    let modified = u64::try_from(found.st_mtime).unwrap_or(0);
-    time::wall() > Duration::from_secs(modified) + DRAFT_AGE
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The state file of a name, and the sections in which it is read and changed: one at a time, of all threads of all processes.
+//! The state file of a name: where it is, and the sections in which it is read and changed, one at a time, of all threads of all processes.
 //!
-//! What always holds here: whoever is in a section has the file locked by
-//! flock(2), no other thread of this process is in one of the same `NameFile`, and the file was at its path when the section
-//! began. A section is unlocked explicitly, because a child that is being spawned has a copy of the descriptor for a moment.
+//! What always holds here: whoever is in a section has the file locked by flock(2), no other thread of this process is in one of the
+//! same `NameFile`, and the file was at its path when the section began. A section is unlocked explicitly, because a child that is
+//! being spawned has a copy of the descriptor for a moment.
 //!
 //! A section lasts for some system calls, and is never held while a process is forked by the thread that is in it: the lock belongs
 //! to the open file, which both then have, and the child would unlock what its parent locked. If another thread forks meanwhile,
@@ -18,11 +18,64 @@ use std::time::Duration;
 use super::create::open_or_create;
 use super::dir::{Dir, Identity};
 use super::page::{self, BootId, Found, Place};
+use super::text::{Written, written_of};
 use crate::base::backoff::Backoff;
 use crate::base::clock::Deadline;
+use crate::base::name::{Key, Namespace};
+use crate::base::percent;
 use crate::base::sys::sync::{Mutex, MutexGuard};
 use crate::base::sys::time;
 use crate::base::token::Token;
+
+/// An injective name, also where the file system folds case: `namespace+name.lock`, where all but
+/// `a-z 0-9 . _ -` is `%xx`, and where parts longer than a file name may be are directories.
+pub(super) fn file_name(key: &Key) -> PathBuf {
+    const PART: usize = 200;
+    let text = format!("{}+{}", escaped(key.namespace()), escaped(key.name()));
+    let mut rest = text.as_str();
+    let mut path = PathBuf::new();
+    while rest.len() > PART {
+        let (part, after) = rest.split_at(PART);
+        path.push(format!("{part}~"));
+        rest = after;
+    }
+    path.push(format!("{rest}.lock"));
+    path
+}
+
+/// Beside it: what the lock protects.
+pub(super) fn value_name(key: &Key) -> PathBuf {
+    file_name(key).with_extension("value")
+}
+
+/// The name whose file this is, if it is one of the namespace.
+pub(super) fn key_of(namespace: &Namespace, path: &Path) -> Option<Key> {
+    let parts: Option<Vec<_>> = path.iter().map(|part| part.to_str()).collect();
+    let parts = parts?;
+    let (last, before) = parts.split_last()?;
+    let mut text = String::new();
+    for part in before {
+        text.push_str(part.strip_suffix('~')?);
+    }
+    text.push_str(last.strip_suffix(".lock")?);
+    let (found, name) = text.split_once('+')?;
+    if unescaped(found)? != namespace.as_str() {
+        return None;
+    }
+    let key = Key::new(namespace, &unescaped(name)?).ok()?;
+    // No other spelling of it is its file.
+    (file_name(&key) == path).then_some(key)
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    String::from_utf8(percent::unescaped(text)?).ok()
+}
+
+/// In lower case, as is all that stands in it unescaped.
+fn escaped(text: &str) -> String {
+    let is_plain = |_, byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+    percent::escaped(text, is_plain).to_ascii_lowercase()
+}
 
 /// How long a file that is locked is tried again at once, before its lock is slept for: most sections end within some
 /// microseconds. On a busy machine a thread that lets others run once may be away for milliseconds.
@@ -182,6 +235,29 @@ impl Drop for Section<'_> {
             log::warn!("can't unlock {}: {e}", self.of.path.display());
         }
     }
+}
+
+/// A name as its file says, without a look at any presence. `None` while another writes it, or if it says nothing.
+pub(super) fn read_whole(file: &File) -> io::Result<Option<Written>> {
+    let found = page::read(file, &BootId::current())?;
+    let found = found.map(|(found, _)| found);
+    Ok(found
+        .filter(|found| *found != Found::Cut)
+        .and_then(written_of))
+}
+
+/// Another may write it at this moment.
+pub(super) fn read_unlocked(file: &File) -> io::Result<Option<Written>> {
+    const LOOKS: u32 = 25;
+    const PAUSE: Duration = Duration::from_micros(100);
+    for look in 1..LOOKS {
+        if let Some(written) = read_whole(file)? {
+            return Ok(Some(written));
+        }
+        time::sleep(PAUSE * look);
+    }
+    let found = page::read(file, &BootId::current())?;
+    Ok(found.and_then(|(found, _)| written_of(found)))
 }
 
 /// What became of the last waiters of this process that stayed awake for a lock. Where locks are held for long it doesn't pay; then

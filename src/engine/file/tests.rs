@@ -1,19 +1,144 @@
-//! Tests of this program that run as processes of their own, to be killed.
+//! Tests of the engine, and what all tests of a directory use.
+
+mod ahead;
+mod engine;
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::dir::Dir;
+use super::change::Manner;
+use super::section::read_whole;
+use super::text::Written;
+use super::*;
+use crate::base::claim::Claim;
+use crate::engine::{Answer, Release};
 
 const DIRECTORY: &str = "CROSSLOCK_TEST_DIRECTORY";
 const SAYS: &str = "child says ";
 
-/// A process, killed when this is dropped.
+const TTL: Duration = Duration::from_secs(10);
+
+/// Of an owner that waits if the lock is taken.
+pub(super) const WAITS: Manner = Manner {
+    waits: true,
+    looks: true,
+    lock_mode: LockMode::Patient,
+};
+
+/// Of one that doesn't.
+pub(super) const TRIES: Manner = Manner {
+    waits: false,
+    ..WAITS
+};
+
+/// What one more process has open of a directory.
+pub(super) fn files_of(directory: &Path) -> Arc<Files> {
+    let root = Root::new(directory.to_owned(), false);
+    Arc::new(Files::of(root, "file:".into()))
+}
+
+/// A directory, and what a process has open of it.
+pub(super) struct Place {
+    pub(super) directory: TempDir,
+    pub(super) files: Arc<Files>,
+}
+
+impl Place {
+    pub(super) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let files = files_of(directory.path());
+        Place { directory, files }
+    }
+
+    pub(super) fn engine(&self) -> FileEngine {
+        let files = self.files.clone();
+        FileEngine { files }
+    }
+
+    pub(super) fn ask(&self, claim: &Claim, owner: &Owner) -> Answer {
+        let request = request(claim, owner);
+        self.files.acquire(request, WAITS, &deadline()).unwrap().0
+    }
+
+    /// The owner of a new lease.
+    pub(super) fn has(&self, claim: &Claim) -> Owner {
+        let owner = Owner::new();
+        assert!(matches!(self.ask(claim, &owner), Answer::Granted(_)));
+        owner
+    }
+
+    pub(super) fn waits(&self, claim: &Claim) -> Owner {
+        let owner = Owner::new();
+        assert!(matches!(self.ask(claim, &owner), Answer::Taken { .. }));
+        owner
+    }
+
+    pub(super) fn release(&self, claim: &Claim, owner: &Owner) -> Outcome {
+        self.change(claim, owner, Change::Release(Release::UNKNOWN))
+    }
+
+    pub(super) fn change(&self, claim: &Claim, owner: &Owner, change: Change<'_>) -> Outcome {
+        let request = request(claim, owner);
+        let changed = self.engine().change(request, change, &deadline());
+        changed.unwrap()
+    }
+
+    /// The owners whose lease was broken, and who weren't told.
+    pub(super) fn broken(&self, claim: &Claim) -> Vec<Owner> {
+        let entries = self.written(claim).name.entries.into_iter();
+        let broken = entries.filter(Entry::is_broken);
+        broken.filter_map(|one| one.owner).collect()
+    }
+
+    /// Whether an owner was told to look again since it was last asked.
+    pub(super) fn was_told(&self, owner: &Owner) -> bool {
+        let presence = self.files.presences.of(owner).expect("it has a presence");
+        let was_told = rustix::io::ioctl_fionread(presence.file()).unwrap() > 0;
+        presence.drain();
+        was_told
+    }
+
+    pub(super) fn written(&self, claim: &Claim) -> Written {
+        let file = self.files.name(&claim.keys()[0]).unwrap();
+        read_whole(file.file()).unwrap().expect("nobody writes it")
+    }
+
+    pub(super) fn path(&self, key: &Key) -> PathBuf {
+        self.files.path(key)
+    }
+}
+
+pub(super) fn deadline() -> Deadline {
+    Deadline::after(TTL)
+}
+
+pub(super) fn request<'a>(claim: &'a Claim, owner: &'a Owner) -> Request<'a> {
+    Request {
+        claim,
+        owner,
+        ttl: TTL,
+        granted: None,
+    }
+}
+
+pub(super) fn claim() -> Claim {
+    Claim::exclusive("x", "a")
+}
+
+pub(super) fn both() -> Claim {
+    let names = ["a", "b"].map(|name| Claim::exclusive("x", name).key);
+    Claim {
+        names: names.into(),
+        ..claim()
+    }
+}
+
+/// A process of this program that runs one test, to be killed.
 pub(super) struct TestChild {
     child: Child,
     output: BufReader<ChildStdout>,

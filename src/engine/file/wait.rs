@@ -4,12 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::calls::{Ahead, Manner};
+use super::change::{Ahead, Manner};
 use super::files::Files;
-use super::looking::read_whole;
 use super::page::Peek;
 use super::presence::{Watched, sleep};
-use super::section::{LockMode, NameFile};
+use super::section::{LockMode, NameFile, read_whole};
 use super::text::{Written, parse};
 use crate::base::claim::Mode;
 use crate::base::clock::{BootClock, Clock, Deadline};

@@ -1,128 +1,11 @@
-mod ahead;
-mod swapped;
-
-use std::path::PathBuf;
-
-use tempfile::TempDir;
-
-use super::super::calls::Manner;
-use super::super::root::Root;
+use super::super::tests::{Place, TRIES, WAITS, both, claim, deadline, files_of, request};
 use super::super::text::after_reboot;
 use super::*;
 use crate::base::claim::{Claim, Mode};
-use crate::base::clock::BootInstant;
 use crate::base::error::Error;
 use crate::base::owner::Owner;
 use crate::engine::rules::NameState;
-use crate::engine::{Answer, Change, Outcome, Release, Request};
-
-const TTL: Duration = Duration::from_secs(10);
-
-/// A directory, and what a process has open of it.
-pub(in crate::engine::file) struct Place {
-    pub(in crate::engine::file) directory: TempDir,
-    pub(in crate::engine::file) files: Files,
-}
-
-impl Place {
-    pub(in crate::engine::file) fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let root = Root::new(directory.path().to_owned(), false);
-        let files = Files::of(root, "file:".into());
-        Place { directory, files }
-    }
-
-    pub(in crate::engine::file) fn ask(&self, claim: &Claim, owner: &Owner) -> Answer {
-        let manner = Manner {
-            waits: true,
-            looks: true,
-            lock_mode: LockMode::Patient,
-        };
-        let request = request(claim, owner);
-        self.files.acquire(request, manner, &deadline()).unwrap().0
-    }
-
-    /// The owner of a new lease.
-    pub(in crate::engine::file) fn has(&self, claim: &Claim) -> Owner {
-        let owner = Owner::new();
-        assert!(matches!(self.ask(claim, &owner), Answer::Granted(_)));
-        owner
-    }
-
-    pub(in crate::engine::file) fn waits(&self, claim: &Claim) -> Owner {
-        let owner = Owner::new();
-        assert!(matches!(self.ask(claim, &owner), Answer::Taken { .. }));
-        owner
-    }
-
-    pub(in crate::engine::file) fn release(&self, claim: &Claim, owner: &Owner) -> Outcome {
-        self.change(claim, owner, Change::Release(Release::UNKNOWN))
-    }
-
-    pub(in crate::engine::file) fn change(
-        &self,
-        claim: &Claim,
-        owner: &Owner,
-        change: Change<'_>,
-    ) -> Outcome {
-        let request = request(claim, owner);
-        let changed = self.files.change_lease(request, change, &deadline());
-        changed.unwrap()
-    }
-
-    /// The owners whose lease was broken, and who weren't told.
-    pub(in crate::engine::file) fn broken(&self, claim: &Claim) -> Vec<Owner> {
-        let entries = self.written(claim).name.entries.into_iter();
-        let broken = entries.filter(Entry::is_broken);
-        broken.filter_map(|one| one.owner).collect()
-    }
-
-    /// Whether an owner was told to look again since it was last asked.
-    pub(in crate::engine::file) fn was_told(&self, owner: &Owner) -> bool {
-        let presence = self.files.presences.of(owner).expect("it has a presence");
-        let was_told = rustix::io::ioctl_fionread(presence.file()).unwrap() > 0;
-        presence.drain();
-        was_told
-    }
-
-    pub(in crate::engine::file) fn written(&self, claim: &Claim) -> Written {
-        let names = self
-            .files
-            .change(claim.keys(), (LockMode::Urgent, &deadline()), |names| {
-                Ok(names.parts[0].before.clone())
-            });
-        names.unwrap()
-    }
-
-    pub(in crate::engine::file) fn path(&self, key: &Key) -> PathBuf {
-        self.files.path(key)
-    }
-}
-
-pub(in crate::engine::file) fn deadline() -> Deadline {
-    Deadline::after(TTL)
-}
-
-pub(in crate::engine::file) fn request<'a>(claim: &'a Claim, owner: &'a Owner) -> Request<'a> {
-    Request {
-        claim,
-        owner,
-        ttl: TTL,
-        granted: None,
-    }
-}
-
-pub(in crate::engine::file) fn claim() -> Claim {
-    Claim::exclusive("x", "a")
-}
-
-pub(in crate::engine::file) fn both() -> Claim {
-    let names = ["a", "b"].map(|name| Claim::exclusive("x", name).key);
-    Claim {
-        names: names.into(),
-        ..claim()
-    }
-}
+use crate::engine::{Engine as _, Release};
 
 #[test]
 fn release_tells_the_next_waiter_alone() {
@@ -252,7 +135,7 @@ fn lease_whose_giving_away_is_undone_ends_with_its_process() {
 fn owner_whose_lock_was_broken_is_named_until_it_is_told_or_gone() {
     let (place, claim) = (Place::new(), claim());
     let key = &claim.key;
-    let break_lock = || place.files.break_lock(key, &deadline()).unwrap().len();
+    let break_lock = || place.engine().break_lock(key, &deadline()).unwrap().len();
     let (first, second) = (place.has(&claim), {
         assert_eq!(break_lock(), 1);
         place.has(&claim)
@@ -275,14 +158,9 @@ fn question_that_failed_leaves_no_presence_by_which_its_owner_would_live() {
     let (place, claim) = (Place::new(), claim());
     std::fs::write(place.path(&claim.key), "something else").unwrap();
     let owner = Owner::new();
-    let manner = Manner {
-        waits: true,
-        looks: true,
-        lock_mode: LockMode::Patient,
-    };
     let asked = place
         .files
-        .acquire(request(&claim, &owner), manner, &deadline());
+        .acquire(request(&claim, &owner), WAITS, &deadline());
     assert!(matches!(asked, Err(Error::Conflict { .. })));
     assert!(place.files.presences.of(&owner).is_none());
     assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 1);
@@ -337,4 +215,64 @@ fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_presences() {
         let now = BootClock.now();
         assert!(name.entries.iter().all(|one| one.since <= now));
     }
+}
+
+/// A process that has its directory at a path, where another is put for a while.
+struct Swapped {
+    ours: Place,
+    others: Arc<Files>,
+}
+
+impl Swapped {
+    fn new() -> Self {
+        let mut ours = Place::new();
+        let path = ours.directory.path().join("locks");
+        std::fs::create_dir(&path).unwrap();
+        ours.files = files_of(&path);
+        let others = files_of(&path);
+        Swapped { ours, others }
+    }
+
+    /// Another directory is where that of the locks was, and is used.
+    fn use_another(&self) {
+        let [path, away, other] =
+            ["locks", "away", "other"].map(|name| self.ours.directory.path().join(name));
+        std::fs::rename(&path, &away).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let claim = Claim::exclusive("x", "elsewhere");
+        let owner = self.ours.has(&claim);
+        assert_eq!(self.ours.release(&claim, &owner), Outcome::DONE);
+        std::fs::rename(&path, &other).unwrap();
+        std::fs::rename(&away, &path).unwrap();
+    }
+
+    fn others_try(&self, claim: &Claim, owner: &Owner) -> Answer {
+        let asked = self
+            .others
+            .acquire(request(claim, owner), TRIES, &deadline());
+        asked.unwrap().0
+    }
+}
+
+#[test]
+fn holder_is_not_looked_for_in_a_directory_that_is_not_there_any_more() {
+    let (place, claim) = (Swapped::new(), claim());
+    let holder = Owner::new();
+    let asked = place.others_try(&claim, &holder);
+    assert!(matches!(asked, Answer::Granted(_)));
+    let waiter = place.ours.waits(&claim);
+    place.use_another();
+    let asked = place.ours.ask(&claim, &waiter);
+    assert!(matches!(asked, Answer::Taken { .. }), "two have it");
+}
+
+#[test]
+fn holder_has_no_presence_in_a_directory_that_is_not_there_any_more() {
+    let (place, claim) = (Swapped::new(), claim());
+    let before = place.ours.has(&claim);
+    assert_eq!(place.ours.release(&claim, &before), Outcome::DONE);
+    place.use_another();
+    place.ours.has(&claim);
+    let asked = place.others_try(&claim, &Owner::new());
+    assert!(matches!(asked, Answer::Taken { .. }), "two have it");
 }

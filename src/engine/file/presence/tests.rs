@@ -8,7 +8,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::super::tests::{TestChild, directory_of_parent, opened, say, temp_dir};
 use super::*;
-use crate::engine::file::create::draft_name;
+use crate::engine::file::create::{draft_name, is_draft};
+use crate::engine::file::upkeep::{DRAFT_AGE, sweep};
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -34,10 +35,6 @@ fn watch(directory: &Dir, id: PresenceId) -> [Watched; 1] {
 
 fn id_of(child: &mut TestChild) -> PresenceId {
     PresenceId::parse(&child.hear()).unwrap()
-}
-
-fn swept(dir: &Dir) -> io::Result<()> {
-    sweep(dir, &dir.entries()?)
 }
 
 /// What is in a directory.
@@ -210,7 +207,7 @@ fn child_is_exhausted() {
     let exhausted = Some(Errno::MFILE.raw_os_error());
     assert_eq!(is_gone(&dir, id).unwrap_err().raw_os_error(), exhausted);
     assert!(Watched::open(&dir, id).is_err() && notify(&dir, id).is_err());
-    assert!(swept(&dir).is_err() && Presence::make(&dir).is_err());
+    assert!(sweep(&dir).is_err() && Presence::make(&dir).is_err());
 }
 
 #[test]
@@ -248,7 +245,7 @@ fn what_is_no_fifo_is_gone_and_left_alone() {
         assert!(is_gone(dir, id).unwrap());
         notify(dir, id).unwrap();
         let left = count(dir);
-        swept(dir).unwrap();
+        sweep(dir).unwrap();
         assert_eq!(count(dir), left);
         let after = fs::symlink_metadata(&path).unwrap();
         assert_eq!(after.ino(), before.ino());
@@ -281,7 +278,7 @@ fn sweep_removes_what_crashes_have_left() {
     let stays = Presence::make(dir).unwrap();
     let mut child = TestChild::run("engine::file::presence::tests::child_sleeps", dir.path());
     id_of(&mut child);
-    swept(dir).unwrap();
+    sweep(dir).unwrap();
     assert_eq!(count(dir), 2);
     child.kill();
     let draft = |is_old: bool| {
@@ -305,7 +302,7 @@ fn sweep_removes_what_crashes_have_left() {
         left.set_modified(SystemTime::UNIX_EPOCH).unwrap();
     }
     drop((young.1, old.1));
-    swept(dir).unwrap();
+    sweep(dir).unwrap();
     assert!(stays.is_at_its_path().unwrap());
     assert!(young.0.exists() && in_use.0.exists() && !file.exists() && !old.0.exists());
     assert_eq!(count(dir), 3);

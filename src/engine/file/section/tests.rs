@@ -4,6 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::super::tests::{TestChild, directory_of_parent, opened, say, temp_dir};
 use super::*;
 use crate::base::cancel::Cancel;
+use crate::base::random::{WORD, for_any};
+use std::path::Component;
 use std::thread;
 use std::time::Instant;
 
@@ -201,4 +203,63 @@ fn one_in_some_stays_awake_after_it_was_in_vain() {
     assert_eq!(tries(10 * SELDOM), 10);
     spin_budget.served();
     assert!(spin_budget.pays());
+}
+
+fn key(namespace: &str, name: &str) -> Key {
+    Key::new(&Namespace::new(namespace).unwrap(), name).unwrap()
+}
+
+#[test]
+fn file_names_are_injective_short_and_inside_the_directory() {
+    for_any(|random| {
+        let (namespace, name) = (random.text_of(WORD, 0..=64), random.text(1..=128));
+        let key = key(&namespace, &name);
+        let path = file_name(&key);
+        // Which can only be told when it is injective.
+        assert_eq!(
+            key_of(&Namespace::new(&namespace).unwrap(), &path),
+            Some(key)
+        );
+        for part in path.components() {
+            assert!(
+                matches!(part, Component::Normal(p) if p.len() <= 255),
+                "{:?}",
+                part
+            );
+        }
+        let text = path.to_str().unwrap();
+        assert_eq!(text.to_lowercase(), text);
+    });
+}
+
+#[test]
+fn longest_name_has_short_parts() {
+    let path = file_name(&key("x", &"\u{ff}".repeat(256)));
+    assert!(path.iter().count() > 5 && path.iter().all(|part| part.len() <= 255));
+}
+
+#[test]
+fn other_files_have_no_name() {
+    let namespace = Namespace::new("x").unwrap();
+    for path in [
+        "",
+        "a",
+        "x+a",
+        "x+.lock",
+        "x+A.lock",
+        "x+%41%.lock",
+        "x+%4.lock",
+        "x+%zz.lock",
+        "y+a.lock",
+        "x+a.value",
+        "x+%ff.lock",
+        "x+%61.lock",
+        "x+a.lock/b",
+        "x+a~/b.lock",
+        ".breaking",
+    ] {
+        assert_eq!(key_of(&namespace, Path::new(path)), None, "{path}");
+    }
+    let key = key_of(&namespace, Path::new("x+%41.lock"));
+    assert_eq!(key.unwrap().name(), "A");
 }

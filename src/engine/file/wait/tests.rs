@@ -1,11 +1,12 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::change::tests::{Place, both, claim, deadline, request};
+use super::super::tests::{Place, both, claim, deadline, files_of, request};
 use super::*;
 use crate::base::backoff::{Backoff, Waits};
 use crate::base::claim::Claim;
 use crate::base::owner::Owner;
+use crate::engine::Engine as _;
 use crate::engine::rules::EntryState;
 use std::thread;
 
@@ -30,8 +31,7 @@ fn pace<'a>(backoff: &'a mut Waits, until: &'a Deadline) -> Pace<'a> {
 }
 
 fn asked(place: &Arc<Place>, claim: &Claim, owner: &Owner) -> FileWait {
-    let files = Files::of(place.files.root.anew(), "file:".into());
-    let mut wait = FileWait::new(files.into());
+    let mut wait = FileWait::new(files_of(place.directory.path()));
     let (mut backoff, until) = (BACKOFF.waits(), deadline());
     let pace = &mut pace(&mut backoff, &until);
     let answer = wait.ask(request(claim, owner), Some(pace), &until);
@@ -131,7 +131,10 @@ fn abandonment_of_which_a_dead_waiter_never_heard_is_told_to_the_next() {
     place.files.presences.close(&holder);
     let last = place.waits(&claim);
     // That finds the holder dead, so the lock is the first waiter's.
-    assert_eq!(place.files.break_lock(&claim.key, &deadline()).unwrap(), []);
+    assert_eq!(
+        place.engine().break_lock(&claim.key, &deadline()).unwrap(),
+        []
+    );
     let Some(EntryState::Given(token)) = states(&place, &claim).first().copied() else {
         panic!("it wasn't given");
     };
@@ -245,7 +248,7 @@ fn waiter_whose_lease_was_broken_before_it_has_seen_it_is_told() {
     let (place, claim, owner, mut wait) = given();
     assert_eq!(
         place
-            .files
+            .engine()
             .break_lock(&claim.key, &deadline())
             .unwrap()
             .len(),

@@ -1,18 +1,128 @@
-//! What a directory is like, and which promise doesn't hold there.
+//! What is done for a directory as a whole: what ended processes have left is removed whenever somebody opens it, together with some
+//! files of names that nobody has used for long; and a diagnosis says which promise doesn't hold there.
+//!
+//! What always holds here: the file of a name is removed while it is locked. Whoever has it open finds at the next change that it
+//! isn't at its path any more, and opens another. Its counter is a day behind the host's clock, from which the next token comes.
 
-use std::fs::{Metadata, TryLockError};
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, TryLockError};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::fs::{OFlags, StatVfs, fstatvfs};
+use rustix::fs::{AtFlags, FileType, OFlags, StatVfs, fstatvfs, statat};
 
-use super::create::draft_name;
-use super::dir::Dir;
-use super::page::BootId;
-use super::presence::{Presence, is_gone};
+use super::create::{Workshop, draft_name, is_draft, open_there, unless_missing};
+use super::dir::{Dir, Identity};
+use super::page::{self, BootId};
+use super::presence::{Presence, find, is_gone, is_presence};
+use super::text::written_of;
 use crate::base::diagnosis::Finding;
+use crate::base::sys::{self, time};
+use crate::base::token::host_micros;
+use crate::engine::rules::NameState;
+
+/// So many are looked at each time.
+const LOOKS: usize = 64;
+
+/// A name is idle when it wasn't taken for so long. A clock that is set back by less gives no token again.
+const IDLE_MICROS: u64 = 86_400 * 1_000_000;
+
+/// Removes what ended processes have left, and some of what nobody has used for long.
+pub(super) fn sweep(dir: &Dir) -> io::Result<()> {
+    let entries = dir.entries()?;
+    remove_presences(dir, &entries)?;
+    remove_some(dir, &entries)
+}
+
+/// A draft that is older was left by a crash.
+pub(super) const DRAFT_AGE: Duration = Duration::from_secs(60);
+
+/// Unlinks the presences whose processes are gone, and what crashes have left of what was about to be made.
+fn remove_presences(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<()> {
+    for (name, kind) in entries {
+        let Some(name) = name.to_str() else { continue };
+        let is_presence = *kind == FileType::Fifo && is_presence(name);
+        if is_presence || (is_draft(name) && is_old(dir, name)) {
+            remove_left(dir, name, *kind)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what nobody uses, if it can.
+fn remove_left(dir: &Dir, name: &str, kind: FileType) -> io::Result<()> {
+    match kind {
+        FileType::Fifo => match find(dir, name) {
+            // Of one that only others may open nothing is known.
+            Err(e) if e.kind() != ErrorKind::PermissionDenied => return Err(e),
+            _ => {}
+        },
+        // That of a name's file.
+        FileType::RegularFile => unless_missing(dir.remove(name))?,
+        FileType::Directory => Workshop::remove_left(dir, name),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn is_old(dir: &Dir, name: &str) -> bool {
+    let Ok(found) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return false;
+    };
+    let modified = u64::try_from(found.st_mtime).unwrap_or(0);
+    time::wall() > Duration::from_secs(modified) + DRAFT_AGE
+}
+
+/// Begins anywhere, so that those who open the directory one after the other get to see them all.
+fn remove_some(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<()> {
+    let is_name = |name: &OsStr| name.as_encoded_bytes().ends_with(b".lock");
+    let names = entries
+        .iter()
+        .filter(|(name, kind)| kind.is_file() && is_name(name));
+    let names: Vec<_> = names.map(|(name, _)| name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let first = sys::random_below(names.len());
+    for name in names
+        .iter()
+        .cycle()
+        .skip(first)
+        .take(LOOKS.min(names.len()))
+    {
+        remove_idle(dir, name)?;
+    }
+    Ok(())
+}
+
+fn remove_idle(dir: &Dir, name: &OsStr) -> io::Result<()> {
+    // What can't be opened or locked at once isn't this one's to remove.
+    let Ok(Some((file, found))) = open_there(dir, name, OFlags::RDWR) else {
+        return Ok(());
+    };
+    if file.try_lock().is_err() {
+        return Ok(());
+    }
+    if Identity::of(&found).is_in(dir, name.as_ref())? && is_idle(&file)? {
+        // Where users may not remove each other's files, its owner does.
+        let _ = dir.remove(name);
+    }
+    // A child that is being spawned has a copy of the descriptor for a moment.
+    file.unlock()
+}
+
+fn is_idle(file: &File) -> io::Result<bool> {
+    let found = page::read(file, &BootId::current())?;
+    let written = found.and_then(|(found, _)| written_of(found));
+    let before = host_micros().saturating_sub(IDLE_MICROS);
+    Ok(written.is_some_and(|written| {
+        // One that was never used has no counter: another process may be about to use it.
+        written.name == NameState::default() && (1..before).contains(&written.counter)
+    }))
+}
 
 pub(super) fn diagnose(directory: &Arc<Dir>, is_private: bool) -> io::Result<Vec<Finding>> {
     Ok(vec![

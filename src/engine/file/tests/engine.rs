@@ -1,29 +1,23 @@
+//! What the engine does, and what operators see of it.
+
 use std::fs;
 use std::thread;
 use std::time::Instant;
 
-use super::super::change::tests::{Place, both, claim, deadline, request};
 use super::*;
 use crate::base::cancel::Cancel;
-use crate::base::claim::Claim;
-use crate::base::owner::Owner;
+use crate::base::claim::Mode;
+use crate::base::inspection::LockState;
 use crate::base::token::Ending;
-use crate::engine::Release;
-
-const LOOKS: Manner = Manner {
-    waits: false,
-    looks: true,
-    lock_mode: LockMode::Patient,
-};
 
 /// What another process has open of the same directory.
-fn other(place: &Place) -> Files {
-    Files::of(place.files.root.anew(), "file:".into())
+fn other(place: &Place) -> Arc<Files> {
+    files_of(place.directory.path())
 }
 
 fn is_taken(files: &Files, claim: &Claim) -> bool {
     let owner = Owner::new();
-    let asked = files.acquire(request(claim, &owner), LOOKS, &deadline());
+    let asked = files.acquire(request(claim, &owner), TRIES, &deadline());
     matches!(asked.unwrap().0, Answer::Taken { .. })
 }
 
@@ -95,7 +89,7 @@ fn lock_whose_value_can_not_be_stored_ends_with_its_guard() {
         keep: Duration::ZERO,
         value: Some(b"1"),
     };
-    let released = place.files.change_lease(
+    let released = place.engine().change(
         request(&claim, &owner),
         Change::Release(release),
         &deadline(),
@@ -116,7 +110,7 @@ fn cancel_ends_the_wait_for_a_file_that_another_has_locked() {
             let deadline = Deadline::NEVER.or(&cancel);
             place
                 .files
-                .acquire(request(&claim, &owner), LOOKS, &deadline)
+                .acquire(request(&claim, &owner), TRIES, &deadline)
                 .is_err()
         });
         // It has a presence as soon as it asks.
@@ -134,10 +128,10 @@ fn lease_that_was_given_away_and_broken_is_forgotten() {
     let (place, claim) = (Place::new(), claim());
     let owner = place.has(&claim);
     place
-        .files
+        .engine()
         .give_away(request(&claim, &owner), &deadline())
         .unwrap();
-    let broken = place.files.break_lock(&claim.key, &deadline());
+    let broken = place.engine().break_lock(&claim.key, &deadline());
     assert_eq!(broken.unwrap().len(), 1);
     assert_eq!(place.broken(&claim), []);
 }
@@ -157,7 +151,10 @@ fn presence_that_others_have_a_copy_of_is_not_used_again() {
 fn owner_whose_lock_was_broken_holds_none_of_several_by_another_thread() {
     let (place, both) = (Place::new(), both());
     let owner = place.has(&both);
-    place.files.break_lock(&both.names[0], &deadline()).unwrap();
+    place
+        .engine()
+        .break_lock(&both.names[0], &deadline())
+        .unwrap();
     assert!(matches!(place.ask(&both, &owner), Answer::Broken));
     for key in both.names.iter() {
         let claim = Claim::exclusive("x", key.name());
@@ -172,8 +169,72 @@ fn break_of_a_dead_owners_lock_leaves_it_to_the_next() {
     let holder = place.has(&claim);
     let [next, last] = [(); 2].map(|()| place.waits(&claim));
     place.files.presences.close(&holder);
-    let broken = place.files.break_lock(&claim.key, &deadline()).unwrap();
+    let broken = place.engine().break_lock(&claim.key, &deadline()).unwrap();
     assert_eq!(broken, []);
     assert!(matches!(place.ask(&claim, &last), Answer::Taken { .. }));
     assert!(matches!(place.ask(&claim, &next), Answer::Granted(_)));
+}
+
+fn inspect(place: &Place, claim: &Claim) -> Inspection {
+    place.engine().inspect(&claim.key, &deadline()).unwrap()
+}
+
+fn free_permits(place: &Place, claim: &Claim) -> u32 {
+    let free = place.engine().free_permits(&claim.key, 3, &deadline());
+    free.unwrap()
+}
+
+#[test]
+fn look_makes_and_changes_nothing() {
+    let (place, claim) = (Place::new(), claim());
+    assert_eq!(inspect(&place, &claim).state, LockState::Free);
+    assert_eq!(free_permits(&place, &claim), 3);
+    assert_eq!(fs::read_dir(&place.directory).unwrap().count(), 0);
+    let (holder, waiter) = (place.has(&claim), place.waits(&claim));
+    let read = || fs::read(place.path(&claim.key)).unwrap();
+    let before = read();
+    let count = |seen: &Inspection| (seen.holders.len(), seen.waiters.len());
+    assert_eq!(count(&inspect(&place, &claim)), (1, 1));
+    place.files.presences.close(&waiter);
+    assert_eq!(count(&inspect(&place, &claim)), (1, 0));
+    place.files.presences.close(&holder);
+    let seen = inspect(&place, &claim);
+    assert_eq!((count(&seen), seen.state), ((0, 0), LockState::Free));
+    assert!(seen.last_token.is_some());
+    assert_eq!(read(), before);
+}
+
+#[test]
+fn permits_of_those_who_are_gone_are_free() {
+    let place = Place::new();
+    let claim = Claim {
+        mode: Mode::Permits { count: 2, of: 3 },
+        ..Claim::exclusive("x", "a")
+    };
+    let holder = place.has(&claim);
+    assert_eq!(free_permits(&place, &claim), 1);
+    place.files.presences.close(&holder);
+    assert_eq!(free_permits(&place, &claim), 3);
+}
+
+#[test]
+fn names_that_are_held_are_listed() {
+    let place = Place::new();
+    let long = format!("ab{}", "x".repeat(300));
+    let names = ["ab", "ac", "b", &long].map(|name| Claim::exclusive("x", name));
+    let owners = names.each_ref().map(|claim| place.has(claim));
+    place.has(&Claim::exclusive("y", "ab"));
+    fs::write(place.directory.path().join("x+ad.lock"), "something else").unwrap();
+    let list = |prefix| {
+        let namespace = Namespace::new("x").unwrap();
+        let page = place
+            .engine()
+            .list(&namespace, prefix, Cursor::default(), &deadline());
+        let mut listed = page.unwrap().names;
+        listed.sort();
+        listed
+    };
+    assert_eq!(list("a"), ["ab", &long, "ac"]);
+    place.files.presences.close(&owners[0]);
+    assert_eq!(list(""), [&long, "ac", "b"]);
 }
