@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use crate::base::cancel::Cancel;
 use crate::base::sys::{channel, time};
 
-pub(crate) use crate::base::boot_instant::BootInstant;
-
 /// Where the time comes from, so that tests can move it.
 pub(crate) trait Clock: Send + Sync + fmt::Debug {
     /// By which leases are judged.
@@ -33,6 +31,27 @@ pub(crate) trait Clock: Send + Sync + fmt::Debug {
 /// The time by which calls wait, where a test moves it.
 pub(crate) trait MovedInstant: Send + Sync + fmt::Debug {
     fn now(&self) -> Instant;
+}
+
+/// A point in time on a clock that runs on while the machine sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BootInstant(Duration);
+
+impl BootInstant {
+    /// Long ago.
+    pub(crate) const START: BootInstant = BootInstant(Duration::ZERO);
+
+    /// The end of a lease that nothing ends.
+    pub(crate) const MAX: BootInstant = BootInstant(Duration::MAX);
+
+    pub(crate) fn plus(self, duration: Duration) -> Self {
+        BootInstant(self.0.saturating_add(duration))
+    }
+
+    /// Zero when `earlier` isn't earlier.
+    pub(crate) fn since(self, earlier: BootInstant) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
 }
 
 #[derive(Debug)]

@@ -4,7 +4,6 @@
 //! of a lease is that of a clock that runs on while the machine sleeps, and no text shows an owner or a password.
 
 pub(crate) mod backoff;
-pub(crate) mod boot_instant;
 pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod clock;
@@ -12,7 +11,6 @@ pub(crate) mod clock;
 pub(crate) mod defects;
 pub(crate) mod diagnosis;
 pub(crate) mod error;
-mod error_debug;
 pub(crate) mod fork;
 pub(crate) mod inspection;
 #[cfg(feature = "value")]
@@ -22,7 +20,6 @@ pub(crate) mod name;
 pub(crate) mod observer;
 pub(crate) mod options;
 pub(crate) mod owner;
-mod owner_maker;
 pub(crate) mod percent;
 #[cfg(test)]
 pub(crate) mod random;

@@ -9,6 +9,7 @@
     reason = "the files of the library are here as they are, and not all that uses them is"
 )]
 
+#[path = "../../../../src/base/mod.rs"]
 mod base;
 mod engine;
 mod play;
