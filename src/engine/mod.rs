@@ -29,20 +29,19 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::backoff::Waits;
+use crate::base::claim::{Mode, Prefer};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
-use crate::base::error::{Cause, Error, Result};
+use crate::base::error::{Cause, Error, LostReason, Result};
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
+use crate::base::token::HAND_OVERS;
 use crate::base::value::Stored;
 
-pub(crate) use self::capabilities::{Capabilities, unsupported};
 pub(crate) use self::change::{Answer, Change, Done, Gone, Grant, Outcome, Release, Request};
-pub(crate) use self::operations::{Cursor, Page, Revocations, Telling};
 
-mod capabilities;
 mod change;
 #[cfg(feature = "etcd")]
 mod etcd;
@@ -55,7 +54,6 @@ pub(crate) mod memory;
 #[cfg(feature = "_sockets")]
 mod net;
 pub(crate) mod open;
-mod operations;
 mod receivers;
 #[cfg(feature = "redis")]
 mod redis;
@@ -179,6 +177,60 @@ pub(crate) trait Wait: Send {
     }
 }
 
+/// What an engine can do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capabilities {
+    /// How many names can be had all or none.
+    pub(crate) most_names: usize,
+    /// Whether readers or writers can be preferred.
+    pub(crate) preference: bool,
+    /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
+    pub(crate) leases_expire: bool,
+    /// By how much less than its ttl a lease is valid, because servers whose clocks differ may take each other's place.
+    pub(crate) clock_skew: Duration,
+    /// How often a lease may pass from thread to thread: each uses a token above the one that was granted.
+    pub(crate) hand_overs: u64,
+}
+
+impl Default for Capabilities {
+    /// All that there is, with leases that expire.
+    fn default() -> Self {
+        Capabilities {
+            most_names: usize::MAX,
+            preference: true,
+            leases_expire: true,
+            clock_skew: Duration::ZERO,
+            hand_overs: HAND_OVERS,
+        }
+    }
+}
+
+impl Capabilities {
+    /// Refuses what the engine at `place` can't do.
+    pub(crate) fn check(self, mode: Mode, prefer: Prefer, place: &str) -> Result<()> {
+        if mode == Mode::Shared && prefer != Prefer::Fair && !self.preference {
+            return Err(unsupported(place, "a preference for readers or writers"));
+        }
+        Ok(())
+    }
+
+    /// Refuses so many names, all or none, if the engine at `place` can't.
+    pub(crate) fn check_names(self, count: usize, place: &str) -> Result<()> {
+        if count > self.most_names {
+            let what = format!("a lock of more than {} names", self.most_names);
+            return Err(unsupported(place, &what));
+        }
+        Ok(())
+    }
+}
+
+/// The error for what the engine at `place` can't do.
+pub(crate) fn unsupported(place: &str, what: &str) -> Error {
+    Error::Unsupported {
+        what: format!("{what} on {place}: use redis://, file: or memory:"),
+    }
+}
+
 /// The error for a user that may not do this.
 fn denied(name: Option<&str>, place: &str, advice: &'static str, cause: impl Into<Cause>) -> Error {
     Error::Denied {
@@ -222,3 +274,51 @@ impl<E> Unanswered<E> {
         Unanswered { error, sent: true }
     }
 }
+
+/// A part of a list of names.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) names: Vec<String>,
+    /// Where the next page begins; `None` after the last.
+    pub(crate) next: Option<Cursor>,
+}
+
+/// Where a page of a list begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    /// Which of the engine's servers has it.
+    pub(crate) part: usize,
+    /// Where it begins there: 0 is the beginning, and any other number that server's own.
+    pub(crate) at: u64,
+    /// The name behind which it begins, where the engine lists names in order.
+    pub(crate) after: Option<String>,
+}
+
+impl Cursor {
+    /// The cursor after a page, behind which the server goes on at `at`; 0 is its end.
+    pub(crate) fn next(&self, at: u64, parts: usize) -> Option<Self> {
+        let part = self.part + usize::from(at == 0);
+        (part < parts).then_some(Cursor {
+            part,
+            at,
+            after: None,
+        })
+    }
+}
+
+/// Hears of leases that somebody else has ended. It is called without any lock held.
+pub(crate) trait Revocations: Send + Sync {
+    /// `owner` is the whole text of an owner, whoever that is. Its lease has a token below `below`; a later one, if it ever
+    /// gets any, has a larger token. An engine that tells at once needs no such limit: `u64::MAX`.
+    fn revoked(&self, owner: &str, below: u64, reason: LostReason);
+
+    /// The same for an engine whose thread must not block: the guard is lost at once. What is returned calls the user's code, which
+    /// may block.
+    fn revoked_untold(&self, owner: &str, below: u64, reason: LostReason) -> Option<Telling> {
+        self.revoked(owner, below, reason);
+        None
+    }
+}
+
+/// Calls the user's code, to tell it what has happened.
+pub(crate) type Telling = Box<dyn FnOnce() + Send>;
