@@ -1,13 +1,14 @@
 //! What the clones of a locker, and its guards, share in one process: state, and no way to take a lock.
 //!
-//! It uses `base`, `lease`, `queue` and the traits of `engine`. What always holds here: a process uses its own core, and a
-//! child neither uses nor drops its parent's; a lease that a closed core still has is being released.
+//! It uses `base`, `lease`, `queue` and the traits of `engine`. What always holds here: a process uses its own core,
+//! and a child neither uses nor drops its parent's; a lease that a closed core still has is being released.
 
 mod close;
-mod closing;
 pub(crate) mod guards;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use crate::base::cancel::Cancel;
 use crate::base::claim::{Claim, Mode};
@@ -16,15 +17,15 @@ use crate::base::error::{Error, Result};
 use crate::base::fork::{AfterFork, Process};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
+use crate::base::sys::sync::{Condvar, Mutex, TimedGuard, TimedMutex};
 use crate::base::sys::time;
-use crate::core::closing::Closing;
 use crate::core::guards::{Guards, Place};
 use crate::engine::{Engine, Revocations};
 use crate::lease::Lease;
 use crate::lease::Plan;
 use crate::lease::deferred_release::DeferredReleases;
 use crate::lease::renewer::{Renewer, Renewers};
-use crate::queue::handoff::LocalQueues;
+use crate::queue::LocalQueues;
 
 /// What the clones of a `Locker`, and its guards, share in one process.
 #[derive(Debug)]
@@ -44,7 +45,8 @@ pub(crate) struct Core {
     no_names: Arc<[Key]>,
 }
 
-/// A child has threads, queues and connections of its own. What its parent still has to release is the parent's business.
+/// A child has threads, queues and connections of its own. What its parent still has to release is the parent's
+/// business.
 impl AfterFork for Core {
     fn after_fork(&self) -> Self {
         let engine = self.engine.after_fork();
@@ -165,5 +167,73 @@ impl Core {
     /// Whether a lease ends by itself although its process lives.
     fn leases_end(&self) -> bool {
         self.engine.capabilities().leases_expire || self.options.leases_end()
+    }
+}
+
+/// Whether a locker is closed, and what it still does.
+#[derive(Debug, Default)]
+struct Closing {
+    closed: Cancel,
+    calls: AtomicUsize,
+    /// Notified when a call or a guard is gone that may be waited for.
+    gone: Condvar,
+    waits: Mutex<()>,
+    /// Locked by a `close`.
+    closer: TimedMutex<()>,
+}
+
+/// A call in progress.
+#[derive(Debug)]
+pub(crate) struct Call<'a>(&'a Closing);
+
+impl Closing {
+    /// Set when the locker is closed.
+    fn closed(&self) -> &Cancel {
+        &self.closed
+    }
+
+    /// Begins a call.
+    fn begin(&self) -> Call<'_> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        Call(self)
+    }
+
+    /// How many calls are in progress.
+    #[cfg(feature = "testing")]
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    fn has_calls(&self) -> bool {
+        self.calls.load(Ordering::SeqCst) > 0
+    }
+
+    /// Has the caller close alone, unless another takes until then.
+    fn close_alone(&self, by: Instant) -> Option<TimedGuard<'_, ()>> {
+        self.closer.try_lock_until(by)
+    }
+
+    /// A call or a guard is gone.
+    fn one_is_gone(&self) {
+        if self.closed.is_set() {
+            // Whoever waits has looked before it was gone, and sleeps, or looks after it.
+            drop(self.waits.lock());
+            self.gone.notify_all();
+        }
+    }
+
+    fn await_until(&self, by: Instant, is_done: impl Fn() -> bool) {
+        let mut waits = self.waits.lock();
+        while !is_done() && time::now() < by {
+            waits = self.gone.wait_until(waits, by);
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if self.0.calls.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.one_is_gone();
+        }
     }
 }

@@ -26,7 +26,7 @@ use crate::engine::{Answer, Grant, Request, Unanswered};
 use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::lease::renewer::Renewer;
-use crate::queue::handoff::{Contender, Handoff, Standing, Turn};
+use crate::queue::{Contender, Handoff, Standing, Turn};
 
 /// The thread that asks the engine for a name.
 pub(crate) struct Acquirer<'a> {

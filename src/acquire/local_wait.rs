@@ -11,8 +11,8 @@ use crate::base::name::Key;
 use crate::base::token::Ending;
 use crate::core::Core;
 use crate::lease::deferred_release::DeferredRelease;
-use crate::queue::handoff::{Contender, Handoff, Standing, Turn, Waiter};
 use crate::queue::local::{Entered, Left};
+use crate::queue::{Contender, Handoff, Standing, Turn, Waiter};
 
 /// A call in the local queue. What it is given while it panics goes to the next: a logger may panic.
 pub(super) struct LocalWait<'a> {

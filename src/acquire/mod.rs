@@ -25,8 +25,8 @@ use crate::engine::{Change, Engine, Grant, Outcome, Request};
 use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
-use crate::queue::handoff::{Contender, Handoff, Turn};
 use crate::queue::local::Left;
+use crate::queue::{Contender, Handoff, Turn};
 
 pub(crate) mod acquirer;
 mod local_wait;

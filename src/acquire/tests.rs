@@ -20,8 +20,8 @@ use crate::engine::{
     Answer, Change, Engine, Grant, Outcome, Pace, Request, Revocations, Unanswered, Wait,
 };
 use crate::lease::Lease;
-use crate::queue::handoff::{LocalQueues, Standing, Turn, Waiter};
 use crate::queue::local::Entered;
+use crate::queue::{LocalQueues, Standing, Turn, Waiter};
 
 /// More than the first questions of a call take, whose time ends in the test.
 const SOON: Duration = Duration::from_secs(1);

@@ -8,13 +8,12 @@
 //! | a guard that is being released or passed on | has taken its lease first: `close` waits for it |
 //! | another `close` | waits for the first one |
 //!
-//! No guard slips through: a guard is in the registry before it looks whether the locker is closed, and `close` says that
-//! it is closed before it looks into the registry. In the same way no call slips through that begins meanwhile.
+//! No guard slips through: a guard is in the registry before it looks whether the locker is closed, and `close` says
+//! that it is closed before it looks into the registry. In the same way no call slips through that begins meanwhile.
 
 use std::thread;
 
-use super::Core;
-use super::closing::Call;
+use super::{Call, Core};
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
@@ -25,7 +24,7 @@ use crate::base::sys::{self, time};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::lease::monitor::LeaseMonitor;
-use crate::queue::handoff::Turn;
+use crate::queue::Turn;
 
 impl Core {
     /// Begins a call that may take a lease, unless what ends it is set already.

@@ -13,7 +13,7 @@ use crate::base::sys::sync::Mutex;
 use crate::base::sys::time;
 use crate::engine::{Revocations, Telling};
 use crate::lease::monitor::LeaseMonitor;
-use crate::queue::handoff::Turn;
+use crate::queue::Turn;
 
 type Monitor = LeaseMonitor<Turn>;
 

@@ -13,7 +13,7 @@ use crate::base::fork::{AfterFork, ForkLocal, Process, get_or_make};
 use crate::base::name::Key;
 use crate::base::sys::sync::Mutex;
 use crate::lease::monitor::LeaseMonitor;
-use crate::queue::handoff::Turn;
+use crate::queue::Turn;
 
 /// The lease of a guard.
 pub(super) type Held = LeaseMonitor<Turn>;

@@ -26,7 +26,7 @@ use crate::engine::{Change, Outcome, Request};
 use crate::lease::Lease;
 use crate::lease::monitor::{LeaseMonitor, Lost};
 use crate::lease::renewer::{Renewer, Tend};
-use crate::queue::handoff::Turn;
+use crate::queue::Turn;
 
 mod changes;
 mod dropping;

@@ -23,7 +23,7 @@ use crate::base::sys::time;
 use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
-use crate::queue::handoff::{Handoff, Turn};
+use crate::queue::{Handoff, Turn};
 
 /// What to do when a release isn't answered.
 const UNRELEASED: &str = "it isn't known whether it was released: that is tried again in the background, and the lock is free after its ttl at the latest";

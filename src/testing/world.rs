@@ -21,7 +21,7 @@ use crate::engine::Request;
 use crate::engine::memory::MemoryEngine;
 use crate::lease::monitor::LeaseMonitor;
 use crate::lease::renewer::Tend;
-use crate::queue::handoff::Turn;
+use crate::queue::Turn;
 
 /// Where a fake's locks live, as errors call it.
 pub(super) const PLACE: &str = "fake:";
