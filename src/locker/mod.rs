@@ -1,7 +1,7 @@
 //! Where every program begins: lockers, and how they are made.
 //!
-//! It uses `acquire` and all below. What always holds here: a locker that was made has options within their ranges, and an
-//! engine that was found to be usable.
+//! It uses `acquire` and all below. What always holds here: a locker that was made has options within their ranges, and
+//! an engine that was found to be usable.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -9,18 +9,17 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use self::ended_by::EndedBy;
 use crate::acquire::Calls;
+use crate::base::cancel::{Cancel, CancelToken, Registration};
 use crate::base::claim::{Claim, Mode};
 use crate::base::error::{Error, Result};
-use crate::base::fork::ForkLocal;
+use crate::base::fork::{AfterFork, ForkLocal};
 use crate::base::name::Namespace;
 use crate::base::ticket::LeaseTicket;
 use crate::core::Core;
 use crate::guard::LockGuard;
 
 pub(crate) mod builder;
-mod ended_by;
 mod open;
 pub(crate) mod operate;
 mod stop;
@@ -50,14 +49,14 @@ mod stop;
 /// | `zk://host[:2181],host[/chroot][?auth=digest:user:password&tick=2s]` | ZooKeeper (3.5.3 and up; feature `zookeeper`); `tick` is the servers' `tickTime` | all clients of that chroot |
 /// | `zks://...[&ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`), at port 2281 if the URL has none; `cert` and `key` are the client's own | all clients of that chroot |
 ///
-/// `rediss`, `valkey` and `valkeys` can stand in place of `redis` in `redis+sentinel://` and `redis+cluster://`, too. Every one of
-/// these Redis URLs takes `?min_replicas=N&replica_timeout=500ms&clock_skew=10ms`: see
+/// `rediss`, `valkey` and `valkeys` can stand in place of `redis` in `redis+sentinel://` and `redis+cluster://`, too.
+/// Every one of these Redis URLs takes `?min_replicas=N&replica_timeout=500ms&clock_skew=10ms`: see
 /// [`min_replicas`](crate::LockerBuilder::min_replicas).
 ///
 /// Write other characters in user, password and path as `%xx`. A part that isn't understood is an error.
 ///
-/// A thread that locks a name twice waits for itself, as in `std`: for ever, or until its own lease ends. After 3 s the log
-/// warns of it, and of threads that wait for each other.
+/// A thread that locks a name twice waits for itself, as in `std`: for ever, or until its own lease ends. After 3 s the
+/// log warns of it, and of threads that wait for each other.
 ///
 /// # Examples
 ///
@@ -115,13 +114,13 @@ impl Locker {
     /// Takes a lock, blocking until it is free.
     ///
     /// On Redis a free lock takes one round trip. When the lock is taken, the process enters the lock's queue on the
-    /// server, and each release grants the lock to the first process there: first come, first served. Threads that
-    /// wait on one locker and its clones share one place in that queue, and hand the lock over to one another for at
-    /// most [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over), fairly but not in the order in which they came: one
-    /// that runs may go ahead of one that sleeps. A waiter sends a command about each third
-    /// of the ttl. While the server can't be reached, the call keeps trying for
-    /// [`LockerBuilder::outage_timeout`](crate::LockerBuilder::outage_timeout). If another program's key of that
-    /// name never expires, the call waits for as long as the key exists.
+    /// server, and each release grants the lock to the first process there: first come, first served. Threads that wait
+    /// on one locker and its clones share one place in that queue, and hand the lock over to one another for at most
+    /// [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over), fairly but not in the order in which they came:
+    /// one that runs may go ahead of one that sleeps. A waiter sends a command about each third of the ttl. While the
+    /// server can't be reached, the call keeps trying for
+    /// [`LockerBuilder::outage_timeout`](crate::LockerBuilder::outage_timeout). If another program's key of that name
+    /// never expires, the call waits for as long as the key exists.
     ///
     /// On `file:` the call sleeps in the kernel until it is told, or the one ahead of it has ended. Nothing is polled.
     ///
@@ -277,21 +276,22 @@ impl fmt::Debug for Locker {
 impl Locker {
     /// Goes on with a lease that another process has given away by [`LockGuard::into_ticket`]: one round trip.
     ///
-    /// The guard has a renewal of its own, a full ttl, and a fencing token above all that were used under the lease. The lock
-    /// was taken all the time: nobody else had it in between. The lock is held in the way in which it was: exclusively, to
-    /// read, or with permits. [`LeaseTicket::name`] has its name.
+    /// The guard has a renewal of its own, a full ttl, and a fencing token above all that were used under the lease.
+    /// The lock was taken all the time: nobody else had it in between. The lock is held in the way in which it was:
+    /// exclusively, to read, or with permits. [`LeaseTicket::name`] has its name.
     ///
-    /// A ticket can be used once. After [`Error::Unavailable`] or [`Error::Cancelled`] it isn't known whether this process has
-    /// the lease: call it again with the same ticket (that value, not another one of the same text), or leave it; then the
-    /// lease ends with its ttl.
+    /// A ticket can be used once. After [`Error::Unavailable`] or [`Error::Cancelled`] it isn't known whether this
+    /// process has the lease: call it again with the same ticket (that value, not another one of the same text), or
+    /// leave it; then the lease ends with its ttl.
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`] when the lease isn't the ticket's any more: its ttl was over, somebody broke it or has adopted it.
+    /// - [`Error::Lost`] when the lease isn't the ticket's any more: its ttl was over, somebody broke it or has adopted
+    ///   it.
     /// - [`Error::InvalidOption`] when the ticket is of another namespace than this locker's.
     /// - [`Error::Unsupported`] when the engine can't hold a lock in that way.
-    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`], [`Error::Engine`] and [`Error::Cancelled`] as for
-    ///   [`lock`](Self::lock), but without trying again.
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`], [`Error::Engine`] and [`Error::Cancelled`] as
+    ///   for [`lock`](Self::lock), but without trying again.
     ///
     /// # Examples
     ///
@@ -336,5 +336,40 @@ impl Locker {
             names: of.names.clone(),
             ..first
         })
+    }
+}
+
+/// What ends the calls of a locker with tokens.
+///
+/// A call has one [`Cancel`]. Of a locker without tokens it is that of the core, which `close` sets; of a locker with
+/// tokens it follows theirs and the core's, for as long as the locker lives.
+#[derive(Debug)]
+struct EndedBy {
+    tokens: Vec<CancelToken>,
+    core: Arc<ForkLocal<Core>>,
+    any: Cancel,
+    _registrations: Vec<Registration>,
+}
+
+impl EndedBy {
+    fn new(tokens: Vec<CancelToken>, core: Arc<ForkLocal<Core>>) -> Self {
+        let parents = tokens.iter().map(CancelToken::cancellation);
+        let (any, registrations) = Cancel::of_any(parents.chain([core.get().closed()]));
+        EndedBy {
+            tokens,
+            core,
+            any,
+            _registrations: registrations,
+        }
+    }
+
+    fn cancel(&self) -> &Cancel {
+        &self.any
+    }
+}
+
+impl AfterFork for EndedBy {
+    fn after_fork(&self) -> Self {
+        EndedBy::new(self.tokens.clone(), self.core.clone())
     }
 }

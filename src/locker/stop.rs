@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use super::Locker;
-use super::ended_by::EndedBy;
+use super::{EndedBy, Locker};
 use crate::base::cancel::CancelToken;
 use crate::base::fork::ForkLocal;
 
 impl Locker {
     /// Returns a clone whose waits end when `token` is cancelled.
     ///
-    /// It shares connections, and the queue of threads, with this locker. When the token is cancelled, each of its calls
-    /// that waits or asks returns [`Error::Cancelled`](crate::Error::Cancelled) within 50 ms, whatever the network does,
-    /// and leaves the lock's queue as a call does whose timeout is over. A later call returns it at once, and asks
-    /// nothing; so does [`try_lock`](Self::try_lock). What is made of the clone, such as a
+    /// It shares connections, and the queue of threads, with this locker. When the token is cancelled, each of its
+    /// calls that waits or asks returns [`Error::Cancelled`](crate::Error::Cancelled) within 50 ms, whatever the
+    /// network does, and leaves the lock's queue as a call does whose timeout is over. A later call returns it at once,
+    /// and asks nothing; so does [`try_lock`](Self::try_lock). What is made of the clone, such as a
     /// [`semaphore`](Self::semaphore), ends by the token too.
     ///
     /// If the lock is granted at the moment of the cancel, the call may return the guard. Guards stay as they are.
@@ -41,7 +40,7 @@ impl Locker {
     #[must_use = "it is the clone that ends by the token"]
     pub fn with_cancel(&self, token: &CancelToken) -> Self {
         let mut tokens = match &self.ended_by {
-            Some(ended_by) => ended_by.get().tokens().to_vec(),
+            Some(ended_by) => ended_by.get().tokens.clone(),
             None => Vec::new(),
         };
         tokens.push(token.clone());
@@ -56,13 +55,15 @@ impl Locker {
     ///
     /// - **Waits end**, in all namespaces: the calls return [`Error::Cancelled`](crate::Error::Cancelled) within 50 ms.
     ///   So does every later call, at once.
-    /// - **Guards are lost**, by [`LostReason::Closed`](crate::LostReason::Closed), and their locks are released: the next
-    ///   waiter gets them. Their [`at_least_for`](crate::LockGuard::at_least_for) counts, a value that was changed and not
-    ///   stored is dropped. What isn't released in time is free when its ttl is over.
-    /// - **It waits** until that is done, and until other threads' calls and releases are over, but returns within 500 ms,
-    ///   whatever the network does. Then the program may exit.
+    /// - **Guards are lost**, by [`LostReason::Closed`](crate::LostReason::Closed), and their locks are released: the
+    ///   next waiter gets them. Their [`at_least_for`](crate::LockGuard::at_least_for) counts, a value that was changed
+    ///   and
+    /// not   stored is dropped. What isn't released in time is free when its ttl is over.
+    /// - **It waits** until that is done, and until other threads' calls and releases are over, but returns within 500
+    ///   ms, whatever the network does. Then the program may exit.
     ///
-    /// Any thread may call it, also several, and again. In a child made by `fork` it closes the locker of the child only.
+    /// Any thread may call it, also several, and again. In a child made by `fork` it closes the locker of the child
+    /// only.
     ///
     /// # Examples
     ///
