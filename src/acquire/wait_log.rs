@@ -9,7 +9,7 @@ use crate::base::sys::channel::{RecvTimeoutError, Sender, bounded};
 
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::Deadline;
-use crate::base::error::{Error, Whole};
+use crate::base::error::{Error, ErrorChain};
 use crate::base::fork::Process;
 use crate::base::inspection::LockState;
 use crate::base::observer::Event;
@@ -112,7 +112,7 @@ impl WaitLog {
             self.outage = Some(since);
             let observer = &core.options.observer;
             observer.outage_began(&claim.key, core.engine.place(), error);
-            log::debug!("{}: trying again", Whole(error));
+            log::debug!("{}: trying again", ErrorChain(error));
         }
     }
 

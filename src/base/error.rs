@@ -348,9 +348,9 @@ fn about(f: &mut fmt::Formatter<'_>, name: &Option<String>) -> fmt::Result {
 }
 
 /// An error with all its causes, for a line of a log.
-pub(crate) struct Whole<'a>(pub(crate) &'a Error);
+pub(crate) struct ErrorChain<'a>(pub(crate) &'a Error);
 
-impl fmt::Display for Whole<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)?;
         let mut cause = self.0.source();
@@ -376,7 +376,7 @@ impl StdError for Error {
 /// The text with all causes, then the variant and its fields in parentheses.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (", Whole(self))?;
+        write!(f, "{} (", ErrorChain(self))?;
         fields(self, f)?;
         f.write_str(")")
     }
@@ -440,12 +440,12 @@ mod tests {
         let error = Error::engine(Some("a"), "redis://h", "the server's log", "why it is so");
         let text = error.to_string();
         assert_eq!(text, "lock \"a\": redis://h failed: check the server's log");
-        assert_eq!(Whole(&error).to_string(), format!("{text}: why it is so"));
+        assert_eq!(ErrorChain(&error).to_string(), format!("{text}: why it is so"));
         let inner = std::io::Error::other(Error::engine(None, "b", "this", "the first"));
         let error = Error::unavailable(None, "a", inner).advising("wait");
         let text = "a can't be reached, or can't serve now: wait: \
                     b failed: check this: the first";
-        assert_eq!(Whole(&error).to_string(), text);
+        assert_eq!(ErrorChain(&error).to_string(), text);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::thread;
 use super::LockGuard;
 use super::release::Ended;
 use crate::base::clock::Deadline;
-use crate::base::error::{LostReason, Whole};
+use crate::base::error::{LostReason, ErrorChain};
 use crate::lease::Lease;
 
 impl Drop for LockGuard {
@@ -48,7 +48,7 @@ impl LockGuard {
         // A logger that panics must not end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Err(e) = self.release(None, &Deadline::NEVER, panicked) {
-                log::warn!("not released on drop: {}", Whole(&e));
+                log::warn!("not released on drop: {}", ErrorChain(&e));
             }
         }));
         self.tell_released();

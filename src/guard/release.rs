@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::LockGuard;
 use crate::base::clock::{BootInstant, Deadline};
 #[cfg(feature = "value")]
-use crate::base::error::Whole;
+use crate::base::error::ErrorChain;
 use crate::base::error::{Error, LostReason, Result};
 #[cfg(feature = "value")]
 use crate::base::limits::GRACE;
@@ -143,7 +143,7 @@ impl LockGuard {
     #[cfg(feature = "value")]
     pub(crate) fn release_by(&mut self, deadline: &Deadline) {
         if let Err(e) = self.release(None, &deadline.plus(GRACE), false) {
-            log::warn!("not released in time: {}", Whole(&e));
+            log::warn!("not released in time: {}", ErrorChain(&e));
         }
     }
 

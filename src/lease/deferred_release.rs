@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::Whole;
+use crate::base::error::ErrorChain;
 use crate::base::limits::{CLOSING, DEFERRED_PAUSES, HEARTBEAT_LATENESS};
 use crate::base::owner::Owner;
 use crate::base::sys::sync::{Condvar, Mutex};
@@ -217,7 +217,7 @@ impl Shared {
             Err(e) if e.may_pass() => false,
             Err(e) => {
                 self.engine.forget(owner);
-                log::warn!("what was given up is left to its ttl: {}", Whole(&e));
+                log::warn!("what was given up is left to its ttl: {}", ErrorChain(&e));
                 true
             }
             Ok(_) => true,

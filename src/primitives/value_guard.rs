@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::base::error::{Error, Result, Whole};
+use crate::base::error::{Error, Result, ErrorChain};
 use crate::guard::LockGuard;
 use crate::primitives::value_lock::{WithValue, to_json};
 
@@ -227,7 +227,7 @@ impl<T: Serialize + DeserializeOwned, L> Drop for ValueGuard<T, L> {
             } else if let Err(e) = self.end() {
                 log::warn!(
                     "the change of a value may be lost, which a drop was to store: {}",
-                    Whole(&e)
+                    ErrorChain(&e)
                 );
             }
         }));
