@@ -19,7 +19,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::owner::Owner;
 use crate::base::sys::time;
-use crate::base::ticket::{Heir, LeaseTicket};
+use crate::base::ticket::{Adopter, LeaseTicket};
 use crate::core::Core;
 use crate::engine::{Change, Engine, Grant, Outcome, Request};
 use crate::guard::LockGuard;
@@ -188,15 +188,15 @@ impl Calls<'_> {
         let (began, _call) = (time::now(), self.core.begin(&claim.key, self.ended_by)?);
         let lost = |reason| Error::lost(claim.key.name(), reason);
         // Another call that has it makes a guard of it, or leaves it unclear.
-        let mut heir = ticket.heir().ok_or_else(|| lost(LostReason::NotOwner))?;
+        let mut adopter = ticket.adopter().ok_or_else(|| lost(LostReason::NotOwner))?;
         let label = self.core.options.label.as_deref();
-        let owner = heir.owner(self.core.process, label);
+        let owner = adopter.owner(self.core.process, label);
         let owner = owner.ok_or_else(|| lost(LostReason::NotOwner))?;
         // Before anything is taken that nobody would renew.
         let renewer = self.core.renewer(&claim.key)?;
         let adopted = self.ask_to_adopt(claim, &owner, ticket);
         if adopted.is_ok() {
-            *heir = Heir::Final;
+            *adopter = Adopter::Final;
         }
         let lease = adopted.and_then(|grant| match grant {
             Some(grant) => self.adopted(claim, owner, grant),

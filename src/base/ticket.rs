@@ -43,12 +43,12 @@ pub struct LeaseTicket {
     pub(crate) owner: Owner,
     /// The last fencing token that was used under this lease.
     pub(crate) last_used: u64,
-    heir: Mutex<Heir>,
+    adopter: Mutex<Adopter>,
 }
 
 /// Whom it was used for.
 #[derive(Default)]
-pub(crate) enum Heir {
+pub(crate) enum Adopter {
     #[default]
     Nobody,
     /// One whose adoption wasn't answered: it may have the lease, and can ask again.
@@ -63,7 +63,7 @@ impl LeaseTicket {
             claim,
             owner,
             last_used,
-            heir: Mutex::default(),
+            adopter: Mutex::default(),
         }
     }
 
@@ -104,22 +104,22 @@ impl LeaseTicket {
     }
 
     /// For the one call that uses it; `None` while another does.
-    pub(crate) fn heir(&self) -> Option<MutexGuard<'_, Heir>> {
+    pub(crate) fn adopter(&self) -> Option<MutexGuard<'_, Adopter>> {
         // Nobody waits here: a child made by `fork` might do so for ever.
-        self.heir.try_lock()
+        self.adopter.try_lock()
     }
 }
 
-impl Heir {
+impl Adopter {
     /// The owner for which it is used, the same for each attempt of a process; `None` when it was used before.
     pub(crate) fn owner(&mut self, process: Process, label: Option<&str>) -> Option<Owner> {
         match self {
-            Heir::Final => return None,
-            Heir::Unclear(of, owner) if *of == process => return Some(owner.clone()),
-            Heir::Unclear(..) | Heir::Nobody => {}
+            Adopter::Final => return None,
+            Adopter::Unclear(of, owner) if *of == process => return Some(owner.clone()),
+            Adopter::Unclear(..) | Adopter::Nobody => {}
         }
         let owner = Owner::of(process, label);
-        *self = Heir::Unclear(process, owner.clone());
+        *self = Adopter::Unclear(process, owner.clone());
         Some(owner)
     }
 }
@@ -359,17 +359,17 @@ mod tests {
     }
 
     #[test]
-    fn ticket_has_one_heir_in_a_process() {
-        use super::{Heir, Process};
+    fn ticket_has_one_adopter_in_a_process() {
+        use super::{Adopter, Process};
         let ticket = ticket(Mode::Exclusive, &["name"]);
-        let mut heir = ticket.heir().unwrap();
-        assert!(ticket.heir().is_none(), "another uses it");
+        let mut adopter = ticket.adopter().unwrap();
+        assert!(ticket.adopter().is_none(), "another uses it");
         let process = Process::current();
-        let owner = heir.owner(process, None);
+        let owner = adopter.owner(process, None);
         assert!(owner.is_some());
-        assert_eq!(heir.owner(process, None), owner);
-        *heir = Heir::Final;
-        assert_eq!(heir.owner(process, None), None);
+        assert_eq!(adopter.owner(process, None), owner);
+        *adopter = Adopter::Final;
+        assert_eq!(adopter.owner(process, None), None);
     }
 
     #[cfg(feature = "value")]
