@@ -26,7 +26,7 @@ use crate::engine::{Answer, Grant, Request, Unanswered};
 use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::lease::renewer::Renewer;
-use crate::queue::{Contender, Handoff, Standing, Turn};
+use crate::queue::{Contender, ContenderState, Turn, TurnState};
 
 /// The thread that asks the engine for a name.
 pub(crate) struct Acquirer<'a> {
@@ -150,7 +150,7 @@ impl<'a> Acquirer<'a> {
     /// goes on in.
     fn leaves_question_to_successor(&self) -> bool {
         let is_waiting =
-            self.contender.standing != Standing::Unknown && self.contender.failing.is_none();
+            self.contender.state != ContenderState::Unknown && self.contender.failing.is_none();
         is_waiting && self.turn.as_ref().is_some_and(Turn::has_successor)
     }
 
@@ -184,7 +184,7 @@ impl<'a> Acquirer<'a> {
                 if lease.is_valid(lease.granted) {
                     return Some(Asked::Granted(lease));
                 }
-                self.contender.standing = Standing::Unclear;
+                self.contender.state = ContenderState::Unclear;
                 self.fail(began, self.too_slow());
                 Asked::GrantedTooLate
             }
@@ -203,10 +203,10 @@ impl<'a> Acquirer<'a> {
                 self.outage = None;
                 self.contender.failing = None;
                 self.contender.was_taken = true;
-                self.contender.standing = if is_queued {
-                    Standing::Queued
+                self.contender.state = if is_queued {
+                    ContenderState::Queued
                 } else {
-                    Standing::Unknown
+                    ContenderState::Unknown
                 };
                 self.set_taken(true);
                 Asked::Taken { is_queued, holder }
@@ -223,7 +223,7 @@ impl<'a> Acquirer<'a> {
     ) -> Result<Asked> {
         let Unanswered { error, sent } = unanswered;
         if sent {
-            self.contender.standing = Standing::Unclear;
+            self.contender.state = ContenderState::Unclear;
         }
         self.set_taken(false);
         if !matches!(error, Error::Unavailable { .. }) {
@@ -348,15 +348,15 @@ impl<'a> Acquirer<'a> {
         };
         let leave_by = self.budget.leave_by(has_failed);
         let (core, claim) = (self.core, self.claim);
-        let handoff = Handoff::Resume(Box::new(self.contender), self.renewer);
-        let (turn, handoff) = match self.turn {
-            None => (None, handoff),
-            Some(turn) => match turn.pass(handoff) {
+        let state = TurnState::Resume(Box::new(self.contender), self.renewer);
+        let (turn, state) = match self.turn {
+            None => (None, state),
+            Some(turn) => match turn.pass(state) {
                 Ok(()) => return,
-                Err((turn, handoff)) => (Some(turn), handoff),
+                Err((turn, state)) => (Some(turn), state),
             },
         };
-        if let Handoff::Resume(contender, renewer) = handoff {
+        if let TurnState::Resume(contender, renewer) = state {
             release_contender(core, claim, &contender, &leave_by);
             if let Some(renewer) = renewer {
                 core.renewers.give_back(renewer);

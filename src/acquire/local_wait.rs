@@ -12,7 +12,7 @@ use crate::base::token::Ending;
 use crate::core::Core;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::local::{Entered, Left};
-use crate::queue::{Contender, Handoff, Standing, Turn, Waiter};
+use crate::queue::{Contender, ContenderState, Turn, TurnState, Waiter};
 
 /// A call in the local queue. What it is given while it panics goes to the next: a logger may panic.
 pub(super) struct LocalWait<'a> {
@@ -27,10 +27,10 @@ pub(super) fn take_turn(
     core: &Core,
     claim: &Claim,
     budget: &mut RetryBudget,
-) -> Left<Key, Handoff> {
+) -> Left<Key, TurnState> {
     let waiter = match core.queues.enter(&claim.key) {
-        Entered::First(turn) => return Left::Given(turn, Handoff::Acquire),
-        Entered::Offered(turn, handoff) => return Left::Given(turn, handoff),
+        Entered::First(turn) => return Left::Given(turn, TurnState::Acquire),
+        Entered::Offered(turn, state) => return Left::Given(turn, state),
         Entered::Behind(waiter) => waiter,
     };
     let waiter = Some(waiter);
@@ -40,7 +40,7 @@ pub(super) fn take_turn(
         waiter,
     }
     .wait(budget);
-    if let Left::Given(_, Handoff::Lease(lease, _)) = &mut left {
+    if let Left::Given(_, TurnState::Lease(lease, _)) = &mut left {
         lease.fair_since = core.clock.now();
     }
     left
@@ -48,7 +48,7 @@ pub(super) fn take_turn(
 
 impl LocalWait<'_> {
     /// What is held here is taken, however often one looks.
-    fn wait(mut self, budget: &mut RetryBudget) -> Left<Key, Handoff> {
+    fn wait(mut self, budget: &mut RetryBudget) -> Left<Key, TurnState> {
         let _woken = self.look_again_when_cancelled(budget.deadline());
         while !budget.begin() {
             let whose = "this process has or waits for";
@@ -57,7 +57,7 @@ impl LocalWait<'_> {
                 break;
             };
             match waiter.wait(budget.next_look()) {
-                Ok((turn, handoff)) => return Left::Given(turn, handoff),
+                Ok((turn, state)) => return Left::Given(turn, state),
                 Err(still) => self.waiter = Some(still),
             }
         }
@@ -80,18 +80,18 @@ impl LocalWait<'_> {
     }
 
     /// Passes on what this call can't use.
-    fn pass_on(&self, turn: Turn, handoff: Handoff) {
-        let Err((turn, handoff)) = turn.pass(handoff) else {
+    fn pass_on(&self, turn: Turn, state: TurnState) {
+        let Err((turn, state)) = turn.pass(state) else {
             return;
         };
-        let renewer = match handoff {
-            Handoff::Acquire => None,
-            Handoff::Resume(contender, renewer) => {
+        let renewer = match state {
+            TurnState::Acquire => None,
+            TurnState::Resume(contender, renewer) => {
                 let at_once = Deadline::after(Duration::ZERO);
                 release_contender(self.core, self.claim, &contender, &at_once);
                 renewer
             }
-            Handoff::Lease(lease, renewer) => {
+            TurnState::Lease(lease, renewer) => {
                 let release = DeferredRelease::of(*lease, self.core.options.ttl);
                 self.core.deferred.leave(release);
                 renewer
@@ -107,8 +107,8 @@ impl LocalWait<'_> {
 impl Drop for LocalWait<'_> {
     fn drop(&mut self) {
         let left = self.waiter.take().map(Waiter::leave);
-        if let Some(Left::Given(turn, handoff)) = left {
-            self.pass_on(turn, handoff);
+        if let Some(Left::Given(turn, state)) = left {
+            self.pass_on(turn, state);
         }
     }
 }
@@ -122,7 +122,7 @@ pub(super) fn release_contender(
     contender: &Contender,
     deadline: &Deadline,
 ) {
-    if contender.standing == Standing::Unknown {
+    if contender.state == ContenderState::Unknown {
         return;
     }
     let release = DeferredRelease {

@@ -26,7 +26,7 @@ use crate::guard::LockGuard;
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::local::Left;
-use crate::queue::{Contender, Handoff, Turn};
+use crate::queue::{Contender, Turn, TurnState};
 
 pub(crate) mod acquirer;
 mod local_wait;
@@ -120,9 +120,9 @@ impl Calls<'_> {
 
 /// Takes a lock, or gives `None` when it is still taken at the end of `budget`.
 fn acquire(core: &Arc<Core>, claim: &Claim, budget: &mut RetryBudget) -> Result<Option<LockGuard>> {
-    let (turn, handoff) = if is_queued_locally(claim) {
+    let (turn, state) = if is_queued_locally(claim) {
         match local_wait::take_turn(core, claim, budget) {
-            Left::Given(turn, handoff) => (Some(turn), handoff),
+            Left::Given(turn, state) => (Some(turn), state),
             Left::Gone { .. } if budget.is_cancelled() => {
                 return Err(Error::cancelled(claim.key.name()));
             }
@@ -130,16 +130,16 @@ fn acquire(core: &Arc<Core>, claim: &Claim, budget: &mut RetryBudget) -> Result<
             Left::Gone { taken: false } => {
                 // Nobody here knows how the lock stands: one question, without waiting.
                 budget.run_out();
-                (None, Handoff::Acquire)
+                (None, TurnState::Acquire)
             }
         }
     } else {
-        (None, Handoff::Acquire)
+        (None, TurnState::Acquire)
     };
-    let (contender, renewer) = match handoff {
-        Handoff::Acquire => (None, None),
-        Handoff::Resume(contender, renewer) => (Some(*contender), renewer),
-        Handoff::Lease(lease, renewer) => match take_over(core, claim, *lease, turn.as_ref()) {
+    let (contender, renewer) = match state {
+        TurnState::Acquire => (None, None),
+        TurnState::Resume(contender, renewer) => (Some(*contender), renewer),
+        TurnState::Lease(lease, renewer) => match take_over(core, claim, *lease, turn.as_ref()) {
             Some(mut lease) => {
                 if core.options.observer.is_there() {
                     // It is told each token.

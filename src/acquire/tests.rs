@@ -21,7 +21,7 @@ use crate::engine::{
 };
 use crate::lease::Lease;
 use crate::queue::local::Entered;
-use crate::queue::{LocalQueues, Standing, Turn, Waiter};
+use crate::queue::{ContenderState, LocalQueues, Turn, Waiter};
 
 /// More than the first questions of a call take, whose time ends in the test.
 const SOON: Duration = Duration::from_secs(1);
@@ -175,7 +175,7 @@ impl Scene {
         let (turn, second, _third) = (self.first(), self.behind(), self.behind());
         let first = self.call(turn, Contender::new(&*self.engine, self.core.process, None));
         sleep_until(&self.over);
-        let Left::Given(turn, Handoff::Resume(contender, _)) = second.leave() else {
+        let Left::Given(turn, TurnState::Resume(contender, _)) = second.leave() else {
             panic!("the turn comes with the contender")
         };
         [first, self.call(turn, *contender)]
@@ -235,7 +235,7 @@ fn handed_over_lease_that_is_over_says_nothing_about_the_lock() {
         while !turn.has_successor() {
             thread::yield_now();
         }
-        let word = Handoff::Lease(Box::new(scene.expired()), None);
+        let word = TurnState::Lease(Box::new(scene.expired()), None);
         assert!(turn.pass(word).is_ok());
         next.join().expect("no panic")
     });
@@ -288,10 +288,10 @@ fn question_that_a_cancel_cut_short_is_asked_again_by_the_next_thread() {
         Contender::new(&*scene.engine, scene.core.process, None),
     );
     assert_cancelled(&first);
-    let Left::Given(turn, Handoff::Resume(contender, _)) = second.leave() else {
+    let Left::Given(turn, TurnState::Resume(contender, _)) = second.leave() else {
         panic!("the turn comes with the contender")
     };
-    assert_eq!(contender.standing, Standing::Unclear);
+    assert_eq!(contender.state, ContenderState::Unclear);
     // Its time is over, and nobody knows how the lock stands.
     sleep_until(&scene.over);
     scene.engine.next(taken);
@@ -321,10 +321,10 @@ fn place_in_the_engines_queue_goes_on_to_the_next_thread_when_a_call_is_cancelle
         Contender::new(&*scene.engine, scene.core.process, None),
     );
     assert_cancelled(&first);
-    let Left::Given(_turn, Handoff::Resume(contender, _)) = second.leave() else {
+    let Left::Given(_turn, TurnState::Resume(contender, _)) = second.leave() else {
         panic!("the turn comes with the contender")
     };
-    assert_eq!(contender.standing, Standing::Queued);
+    assert_eq!(contender.state, ContenderState::Queued);
     assert!(contender.failing.is_none());
 }
 

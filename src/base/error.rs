@@ -440,7 +440,10 @@ mod tests {
         let error = Error::engine(Some("a"), "redis://h", "the server's log", "why it is so");
         let text = error.to_string();
         assert_eq!(text, "lock \"a\": redis://h failed: check the server's log");
-        assert_eq!(ErrorChain(&error).to_string(), format!("{text}: why it is so"));
+        assert_eq!(
+            ErrorChain(&error).to_string(),
+            format!("{text}: why it is so")
+        );
         let inner = std::io::Error::other(Error::engine(None, "b", "this", "the first"));
         let error = Error::unavailable(None, "a", inner).advising("wait");
         let text = "a can't be reached, or can't serve now: wait: \

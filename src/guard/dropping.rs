@@ -6,7 +6,7 @@ use std::thread;
 use super::LockGuard;
 use super::release::Ended;
 use crate::base::clock::Deadline;
-use crate::base::error::{LostReason, ErrorChain};
+use crate::base::error::{ErrorChain, LostReason};
 use crate::lease::Lease;
 
 impl Drop for LockGuard {

@@ -23,7 +23,7 @@ use crate::base::sys::time;
 use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
-use crate::queue::{Handoff, Turn};
+use crate::queue::{Turn, TurnState};
 
 /// What to do when a release isn't answered.
 const UNRELEASED: &str = "it isn't known whether it was released: that is tried again in the background, and the lock is free after its ttl at the latest";
@@ -289,14 +289,14 @@ impl LockGuard {
         };
         // Before the next thread tells that it has the lock.
         self.tell_released();
-        let handoff = Handoff::Lease(Box::new(lease), self.renewer.take());
+        let state = TurnState::Lease(Box::new(lease), self.renewer.take());
         let passed = match next {
-            Next::Any => own.offer(handoff),
-            Next::First => own.pass(handoff),
+            Next::Any => own.offer(state),
+            Next::First => own.pass(state),
         };
         match passed {
             // It comes back as it was given.
-            Err((own, Handoff::Lease(lease, renewer))) => {
+            Err((own, TurnState::Lease(lease, renewer))) => {
                 (*turn, self.renewer) = (Some(own), renewer);
                 Some(lease)
             }

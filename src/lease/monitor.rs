@@ -10,7 +10,7 @@ use crate::base::sys::channel::{Receiver, Sender, bounded};
 use crate::base::cancel::Cancel;
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::{LostReason, ErrorChain};
+use crate::base::error::{ErrorChain, LostReason};
 use crate::base::limits::LONGEST_KEEP;
 use crate::base::name::Key;
 use crate::base::observer::Observers;
@@ -292,7 +292,11 @@ impl<T: Send> LeaseMonitor<T> {
                     log::Level::Debug
                 };
                 if !self.ended.is_set() {
-                    log::log!(level, "renewal failed, and is tried again: {}", ErrorChain(&e));
+                    log::log!(
+                        level,
+                        "renewal failed, and is tried again: {}",
+                        ErrorChain(&e)
+                    );
                 }
             }
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::base::error::{Error, Result, ErrorChain};
+use crate::base::error::{Error, ErrorChain, Result};
 use crate::guard::LockGuard;
 use crate::primitives::value_lock::{WithValue, to_json};
 

@@ -16,17 +16,17 @@ use std::fmt;
 use std::time::Instant;
 
 /// The right of one thread to deal with the engine for a name, or to hold it.
-pub(crate) type Turn = local::Turn<Key, Handoff>;
+pub(crate) type Turn = local::Turn<Key, TurnState>;
 
 /// A thread that waits for the turn.
-pub(crate) type Waiter = local::Waiter<Key, Handoff>;
+pub(crate) type Waiter = local::Waiter<Key, TurnState>;
 
 /// The threads of this process that wait for names.
-pub(crate) type LocalQueues = local::LocalQueues<Key, Handoff>;
+pub(crate) type LocalQueues = local::LocalQueues<Key, TurnState>;
 
 /// What comes with the turn.
 #[derive(Default)]
-pub(crate) enum Handoff {
+pub(crate) enum TurnState {
     /// Nothing: the engine is to be asked.
     #[default]
     Acquire,
@@ -42,7 +42,7 @@ pub(crate) struct Contender {
     /// nothing any more: then there is another contender.
     pub(crate) owner: Owner,
     pub(crate) wait: Box<dyn Wait>,
-    pub(crate) standing: Standing,
+    pub(crate) state: ContenderState,
     /// Whether an answer said that the lock was taken.
     pub(crate) was_taken: bool,
     /// Since when the engine doesn't say how the lock stands: it can't be reached, or refused the last question.
@@ -51,7 +51,7 @@ pub(crate) struct Contender {
 
 /// What the engine knows of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ContenderState {
     /// Nothing.
     Unknown,
     /// It is in the engine's queue.
@@ -65,7 +65,7 @@ impl Contender {
         Contender {
             owner: Owner::of(process, label),
             wait: engine.new_wait(),
-            standing: Standing::Unknown,
+            state: ContenderState::Unknown,
             was_taken: false,
             failing: None,
         }
@@ -75,7 +75,7 @@ impl Contender {
 impl fmt::Debug for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Contender")
-            .field("standing", &self.standing)
+            .field("state", &self.state)
             .finish_non_exhaustive()
     }
 }

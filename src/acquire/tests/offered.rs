@@ -27,8 +27,8 @@ impl Scene {
     }
 }
 
-fn word(lease: Lease) -> Handoff {
-    Handoff::Lease(Box::new(lease), None)
+fn word(lease: Lease) -> TurnState {
+    TurnState::Lease(Box::new(lease), None)
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn call_that_panics_in_the_queue_passes_on_what_it_takes_along() {
     assert!(turn.offer(word(scene.valid())).is_ok());
     drop(panics);
     let given = next.wait(Some(Instant::now() + SOON));
-    assert!(matches!(given, Ok((_, Handoff::Lease(..)))));
+    assert!(matches!(given, Ok((_, TurnState::Lease(..)))));
     assert_eq!(*scene.engine.released.lock(), 0);
 }
 
@@ -83,6 +83,9 @@ fn call_that_is_over_takes_what_is_offered() {
     let scene = scene();
     let (turn, waits) = (scene.first(), scene.behind());
     assert!(turn.offer(word(scene.valid())).is_ok());
-    assert!(matches!(waits.leave(), Left::Given(_, Handoff::Lease(..))));
+    assert!(matches!(
+        waits.leave(),
+        Left::Given(_, TurnState::Lease(..))
+    ));
     assert_eq!(scene.queues().len(), 0);
 }
