@@ -19,7 +19,7 @@ use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::sys::sync::{Condvar, Mutex, TimedGuard, TimedMutex};
 use crate::base::sys::time;
-use crate::core::guards::{Guards, Place};
+use crate::core::guards::{Guards, Slot};
 use crate::engine::{Engine, Revocations};
 use crate::lease::Lease;
 use crate::lease::Plan;
@@ -127,8 +127,8 @@ impl Core {
     }
 
     /// A guard is gone, and its lease released.
-    pub(crate) fn remove_guard(&self, place: Place) {
-        self.guards.remove(place);
+    pub(crate) fn remove_guard(&self, slot: Slot) {
+        self.guards.remove(slot);
         self.closing.one_is_gone();
     }
 

@@ -19,10 +19,10 @@ type Monitor = LeaseMonitor<Turn>;
 
 /// The guards of a locker that live.
 #[derive(Default)]
-pub(crate) struct Guards(Mutex<Places>);
+pub(crate) struct Guards(Mutex<Slots>);
 
 #[derive(Default)]
-struct Places {
+struct Slots {
     all: Vec<Option<Weak<Monitor>>>,
     /// Those that have no guard.
     free: Vec<usize>,
@@ -47,29 +47,29 @@ const EARLY: Duration = Duration::from_secs(10);
 
 /// Where a guard is in there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place(usize);
+pub(crate) struct Slot(usize);
 
 impl Guards {
     /// A lease that was broken before it had a guard is lost at once.
-    pub(crate) fn add(&self, monitor: &Arc<Monitor>) -> Place {
-        let (place, lost) = {
-            let mut places = self.0.lock();
-            let place = places.add(Arc::downgrade(monitor));
-            (place, places.take_early(monitor))
+    pub(crate) fn add(&self, monitor: &Arc<Monitor>) -> Slot {
+        let (slot, lost) = {
+            let mut slots = self.0.lock();
+            let slot = slots.add(Arc::downgrade(monitor));
+            (slot, slots.take_early(monitor))
         };
         if let Some(reason) = lost {
             monitor.lose(reason);
         }
-        place
+        slot
     }
 
     /// Each guard removes itself, once.
-    pub(crate) fn remove(&self, place: Place) {
-        let mut places = self.0.lock();
-        places.all[place.0] = None;
-        places.free.push(place.0);
-        if places.free.len() == places.all.len() {
-            places.clear();
+    pub(crate) fn remove(&self, slot: Slot) {
+        let mut slots = self.0.lock();
+        slots.all[slot.0] = None;
+        slots.free.push(slot.0);
+        if slots.free.len() == slots.all.len() {
+            slots.clear();
         }
     }
 
@@ -78,14 +78,14 @@ impl Guards {
     }
 }
 
-impl Places {
-    fn add(&mut self, monitor: Weak<Monitor>) -> Place {
-        if let Some(place) = self.free.pop() {
-            self.all[place] = Some(monitor);
-            return Place(place);
+impl Slots {
+    fn add(&mut self, monitor: Weak<Monitor>) -> Slot {
+        if let Some(slot) = self.free.pop() {
+            self.all[slot] = Some(monitor);
+            return Slot(slot);
         }
         self.all.push(Some(monitor));
-        Place(self.all.len() - 1)
+        Slot(self.all.len() - 1)
     }
 
     fn monitors(&self) -> Vec<Arc<Monitor>> {
@@ -125,12 +125,12 @@ impl Revocations for Guards {
     fn revoked_untold(&self, owner: &str, below: u64, reason: LostReason) -> Option<Telling> {
         // Nothing is locked here when a guard is told: it gives up its turn.
         let (monitors, told) = {
-            let mut places = self.0.lock();
-            let monitors = places.monitors();
+            let mut slots = self.0.lock();
+            let monitors = slots.monitors();
             let told = monitors.iter().position(|one| one.is_of(owner, below));
             if told.is_none() {
-                places.early.truncate(MOST_EARLY - 1);
-                places.early.push_front(Early {
+                slots.early.truncate(MOST_EARLY - 1);
+                slots.early.push_front(Early {
                     owner: owner.into(),
                     below,
                     reason,
@@ -147,9 +147,9 @@ impl Revocations for Guards {
 
 impl fmt::Debug for Guards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places = self.0.lock();
+        let slots = self.0.lock();
         f.debug_struct("Guards")
-            .field("number", &(places.all.len() - places.free.len()))
+            .field("number", &(slots.all.len() - slots.free.len()))
             .finish_non_exhaustive()
     }
 }
@@ -159,30 +159,30 @@ mod tests {
     use super::*;
 
     fn number(guards: &Guards) -> (usize, usize) {
-        let places = guards.0.lock();
-        (places.all.len(), places.free.len())
+        let slots = guards.0.lock();
+        (slots.all.len(), slots.free.len())
     }
 
     #[test]
-    fn places_are_used_again_and_given_up() {
+    fn slots_are_used_again_and_given_up() {
         let guards = Guards::default();
         let nobody = Weak::<Monitor>::new();
         let add = || {
-            let mut places = guards.0.lock();
-            let place = places.free.pop();
-            let place = place.unwrap_or_else(|| {
-                places.all.push(None);
-                places.all.len() - 1
+            let mut slots = guards.0.lock();
+            let slot = slots.free.pop();
+            let slot = slot.unwrap_or_else(|| {
+                slots.all.push(None);
+                slots.all.len() - 1
             });
-            places.all[place] = Some(nobody.clone());
-            Place(place)
+            slots.all[slot] = Some(nobody.clone());
+            Slot(slot)
         };
         let all: Vec<_> = (0..1_000).map(|_| add()).collect();
         guards.remove(all[3]);
         assert_eq!(number(&guards), (1_000, 1));
         assert_eq!(add().0, 3);
         assert!(guards.monitors().is_empty());
-        all.into_iter().for_each(|place| guards.remove(place));
+        all.into_iter().for_each(|slot| guards.remove(slot));
         assert_eq!(number(&guards), (0, 0));
         assert!(guards.0.lock().all.capacity() <= 64);
     }

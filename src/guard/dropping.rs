@@ -11,7 +11,7 @@ use crate::lease::Lease;
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if self.monitor.has_ended() && self.place.is_none() {
+        if self.monitor.has_ended() && self.slot.is_none() {
             self.tell_released();
             return;
         }
@@ -38,8 +38,8 @@ impl LockGuard {
 
     /// When the lease is released, or somebody else has it.
     pub(super) fn leave_registry(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.core.remove_guard(place);
+        if let Some(slot) = self.slot.take() {
+            self.core.remove_guard(slot);
         }
     }
 

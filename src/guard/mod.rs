@@ -21,7 +21,7 @@ use crate::base::token::Token;
 #[cfg(feature = "value")]
 use crate::base::value::Stored;
 use crate::core::Core;
-use crate::core::guards::Place;
+use crate::core::guards::Slot;
 use crate::engine::{Change, Outcome, Request};
 use crate::lease::Lease;
 use crate::lease::monitor::{LeaseMonitor, Lost};
@@ -92,7 +92,7 @@ pub struct LockGuard {
     /// When it may be told.
     token_from: BootInstant,
     /// In the registry of the core, until the lease is released.
-    place: Option<Place>,
+    slot: Option<Slot>,
     /// Whether the thread was unwinding already when the lock was taken.
     panicking: bool,
     /// How long it was held, from its end until the observer is told.
@@ -125,7 +125,7 @@ impl LockGuard {
             renewer.tend(Arc::downgrade(&tended), monitor.first_look(held_since));
         }
         let guard = LockGuard {
-            place: Some(core.guards.add(&monitor)),
+            slot: Some(core.guards.add(&monitor)),
             core,
             monitor,
             renewer,
