@@ -52,17 +52,17 @@ pub(super) enum Found {
 
 /// Where the text in use stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Extent {
     at: usize,
     length: usize,
     /// The file's length; one of more than a page may be longer than this.
     filled: usize,
 }
 
-impl Place {
+impl Extent {
     /// Where nothing is in use.
     fn none(filled: usize) -> Self {
-        Place {
+        Extent {
             at: HEAD,
             length: 0,
             filled,
@@ -86,7 +86,7 @@ fn slot_of(length: usize) -> usize {
 }
 
 /// Whether a text of this length may stand there.
-fn is_place(at: usize, length: usize) -> bool {
+fn is_extent(at: usize, length: usize) -> bool {
     match length {
         0..=LONGEST_SHORT => at == HEAD,
         // Somebody else may have written any length.
@@ -96,7 +96,7 @@ fn is_place(at: usize, length: usize) -> bool {
 }
 
 /// `None`: the file holds something else.
-pub(super) fn read(file: &File, boot: &BootId) -> io::Result<Option<(Found, Place)>> {
+pub(super) fn read(file: &File, boot: &BootId) -> io::Result<Option<(Found, Extent)>> {
     let mut page = [0; PAGE + 1];
     let filled = read_page(file, &mut page)?;
     let page = &page[..filled];
@@ -106,27 +106,27 @@ pub(super) fn read(file: &File, boot: &BootId) -> io::Result<Option<(Found, Plac
         None => page,
     };
     if rest.iter().all(|byte| *byte == 0) {
-        return Ok(Some((Found::Fresh, Place::none(filled))));
+        return Ok(Some((Found::Fresh, Extent::none(filled))));
     }
     let Some(head) = Head::parse(page) else {
         return Ok(None);
     };
     let boots = head.boot.compare(*boot);
     if let Some(text) = text_of(file, page, &head)? {
-        let place = Place {
+        let extent = Extent {
             at: head.at,
             length: head.length,
             filled,
         };
         let seen = seen_in(page);
         let found = Found::Text { text, boots, seen };
-        return Ok(Some((found, place)));
+        return Ok(Some((found, extent)));
     }
-    Ok((boots != Boots::Same).then(|| (Found::Cut, Place::none(filled))))
+    Ok((boots != Boots::Same).then(|| (Found::Cut, Extent::none(filled))))
 }
 
 /// Replaces what was read at `now`. After an error it may be either text.
-pub(super) fn write(file: &File, boot: &BootId, text: &str, now: &Place) -> io::Result<Place> {
+pub(super) fn write(file: &File, boot: &BootId, text: &str, now: &Extent) -> io::Result<Extent> {
     if text.len() > LONGEST {
         let text = "more wait for the lock than its file can hold";
         return Err(io::Error::new(ErrorKind::FileTooLarge, text));
@@ -148,7 +148,7 @@ pub(super) fn write(file: &File, boot: &BootId, text: &str, now: &Place) -> io::
         file.write_all_at(&bytes, at as u64)?;
     }
     cut(file, &mut filled, text.len());
-    Ok(Place {
+    Ok(Extent {
         at,
         length: text.len(),
         filled,
@@ -236,7 +236,7 @@ fn cut(file: &File, filled: &mut usize, length: usize) {
 
 /// `None`: it isn't there as it was written.
 fn text_of(file: &File, page: &[u8], head: &Head) -> io::Result<Option<String>> {
-    if !is_place(head.at, head.length) {
+    if !is_extent(head.at, head.length) {
         return Ok(None);
     }
     let bytes = match head.at {

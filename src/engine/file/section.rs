@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::create::open_or_create;
 use super::dir::{Dir, Identity};
-use super::page::{self, BootId, Found, Place};
+use super::page::{self, BootId, Extent, Found};
 use super::text::{Written, written_of};
 use crate::base::backoff::Backoff;
 use crate::base::clock::Deadline;
@@ -122,7 +122,7 @@ pub(super) struct NameFile {
 pub(super) struct Section<'a> {
     of: &'a NameFile,
     /// Where the text stands that was read last.
-    place: Option<Place>,
+    extent: Option<Extent>,
     // Dropped after the file is unlocked: it is a field.
     _threads: MutexGuard<'a, ()>,
 }
@@ -198,7 +198,7 @@ impl NameFile {
         match self.file.try_lock() {
             Ok(()) => Ok(Some(Section {
                 of: self,
-                place: None,
+                extent: None,
                 _threads: threads,
             })),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -211,7 +211,7 @@ impl Section<'_> {
     /// `None`: the file holds something else.
     pub(super) fn read(&mut self) -> io::Result<Option<Found>> {
         let found = page::read(&self.of.file, &BootId::current())?;
-        self.place = found.as_ref().map(|(_, place)| *place);
+        self.extent = found.as_ref().map(|(_, extent)| *extent);
         Ok(found.map(|(found, _)| found))
     }
 
@@ -221,10 +221,10 @@ impl Section<'_> {
     ///
     /// If nothing was read in this section that it may replace.
     pub(super) fn write(&mut self, text: &str) -> io::Result<()> {
-        let now = self.place.take();
+        let now = self.extent.take();
         let now = now.expect("what is replaced was read in this section");
         let written = page::write(&self.of.file, &BootId::current(), text, &now)?;
-        self.place = Some(written);
+        self.extent = Some(written);
         Ok(())
     }
 }

@@ -131,7 +131,7 @@ pub(super) fn diagnose(directory: &Arc<Dir>, is_private: bool) -> io::Result<Vec
         locking(directory)?,
         room(&fstatvfs(directory)?),
         reboots(),
-        doors(directory),
+        presences(directory),
     ])
 }
 
@@ -312,13 +312,13 @@ fn reboots() -> Finding {
     )
 }
 
-/// Makes a door, and sees that others find it open, and then gone.
-fn doors(directory: &Arc<Dir>) -> Finding {
+/// Makes a presence, and sees that others find it open, and then gone.
+fn presences(directory: &Arc<Dir>) -> Finding {
     const CHECK: &str = "holders";
-    let tried = Presence::make(directory).and_then(|door| {
-        let id = door.id();
+    let tried = Presence::make(directory).and_then(|presence| {
+        let id = presence.id();
         let is_open = !is_gone(directory, id)?;
-        drop(door);
+        drop(presence);
         Ok(is_open && is_gone(directory, id)?)
     });
     match tried {

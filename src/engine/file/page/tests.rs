@@ -48,7 +48,7 @@ fn unclear(text: &str) -> Option<Found> {
 }
 
 /// Replaces what is there.
-fn replace(file: &File, text: &str) -> Place {
+fn replace(file: &File, text: &str) -> Extent {
     let (_, now) = read(file, &BOOT).unwrap().expect("it is ours");
     write(file, &BOOT, text, &now).unwrap()
 }
@@ -106,14 +106,14 @@ fn text_is_read_as_written_over_any_other() {
     let file = temp_file();
     for_any(|random| {
         let written = any_text(random);
-        let place = replace(&file, &written);
-        let (read_text, read_place) = read(&file, &BOOT).unwrap().unwrap();
+        let extent = replace(&file, &written);
+        let (read_text, read_extent) = read(&file, &BOOT).unwrap().unwrap();
         assert_eq!(Some(read_text), text(&written));
-        assert_eq!((read_place.at, read_place.length), (place.at, place.length));
-        assert!(length_of(&file) >= PAGE && is_place(place.at, place.length));
+        assert_eq!((read_extent.at, read_extent.length), (extent.at, extent.length));
+        assert!(length_of(&file) >= PAGE && is_extent(extent.at, extent.length));
         // Without reading it again.
         let written = any_text(random);
-        write(&file, &BOOT, &written, &place).unwrap();
+        write(&file, &BOOT, &written, &extent).unwrap();
         let (read_text, _) = read(&file, &NEXT_BOOT).unwrap().unwrap();
         let expected = Found::Text {
             text: written,
@@ -159,8 +159,8 @@ fn long_texts_take_turns_in_two_places_that_have_their_room() {
 #[test]
 fn text_that_is_longer_than_any_is_refused() {
     let file = temp_file();
-    let place = replace(&file, "a text");
-    let error = write(&file, &BOOT, &"x".repeat(LONGEST + 1), &place).unwrap_err();
+    let extent = replace(&file, "a text");
+    let error = write(&file, &BOOT, &"x".repeat(LONGEST + 1), &extent).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::FileTooLarge);
     assert_eq!(found(&content_of(&file), &BOOT), text("a text"));
 }
@@ -214,13 +214,13 @@ fn what_a_power_cut_has_left_is_cut_and_any_other_damage_refused() {
     for_any(|random| {
         let file = temp_file();
         let written = format!("{}x", any_text(random));
-        let place = replace(&file, &written);
+        let extent = replace(&file, &written);
         let mut content = content_of(&file);
-        let hit = place.at + random.usize(0..written.len());
+        let hit = extent.at + random.usize(0..written.len());
         content[hit] ^= 1 << random.u8(0..8);
         assert_eq!(found(&content, &BOOT), None);
         assert_eq!(found(&content, &NEXT_BOOT), Some(Found::Cut));
-        content.truncate(random.usize(HEAD..place.at + written.len()));
+        content.truncate(random.usize(HEAD..extent.at + written.len()));
         assert_eq!(found(&content, &NEXT_BOOT), Some(Found::Cut));
     });
 }

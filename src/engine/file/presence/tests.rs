@@ -16,7 +16,7 @@ use std::time::Instant;
 
 const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
-const RUNG: Woken = Woken {
+const NOTIFIED: Woken = Woken {
     notified: true,
     ended: false,
 };
@@ -51,7 +51,7 @@ fn presence_is_heard_until_it_is_dropped() {
     let watched = watch(dir, other.id());
     notify(dir, own.id()).unwrap();
     notify(dir, own.id()).unwrap();
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), RUNG);
+    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), NOTIFIED);
     assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
     assert!(!is_gone(dir, other.id()).unwrap());
     let gone = other.id();
@@ -84,7 +84,7 @@ fn sleep_ends_at_its_time_or_by_a_ring_of_a_thread() {
             let own = &own;
             let sleeper = scope.spawn(move || sleep(own, &[], timeout).unwrap());
             own.notify_own().unwrap();
-            assert_eq!(sleeper.join().unwrap(), RUNG);
+            assert_eq!(sleeper.join().unwrap(), NOTIFIED);
         }
     });
 }
@@ -219,7 +219,7 @@ fn full_presence_has_been_notified() {
     while file.write(&[0]).is_ok() {}
     notify(&opened(dir.path()), presence.id()).unwrap();
     presence.notify_own().unwrap();
-    assert_eq!(sleep(&presence, &[], NOW).unwrap(), RUNG);
+    assert_eq!(sleep(&presence, &[], NOW).unwrap(), NOTIFIED);
     assert_eq!(sleep(&presence, &[], NOW).unwrap(), NONE);
 }
 
