@@ -8,17 +8,17 @@ use crate::base::percent;
 /// The parts of a URL behind its scheme, as they stand in it: `%xx` is still to be decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
-pub(in crate::engine) struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     /// What stands between `//` and the path; `None` without `//`.
-    pub(in crate::engine) authority: Option<&'a str>,
-    pub(in crate::engine) path: &'a str,
+    pub(crate) authority: Option<&'a str>,
+    pub(crate) path: &'a str,
     /// What stands behind `?`; `None` without one.
-    pub(in crate::engine) query: Option<&'a str>,
+    pub(crate) query: Option<&'a str>,
 }
 
 impl<'a> Parts<'a> {
     /// Or why they can't be told apart: none of our schemes has a fragment, so a `#` is a mistake.
-    pub(in crate::engine) fn of(url: &'a str) -> Result<Self, String> {
+    pub(crate) fn of(url: &'a str) -> Result<Self, String> {
         if url.trim() != url {
             return Err("there is space around it".into());
         }
@@ -52,7 +52,7 @@ impl<'a> Parts<'a> {
 impl Parts<'_> {
     /// Whether a user, and the beginning of a password, may be what stands in the place of the hosts, which were forgotten:
     /// `user:12?secret=1`. No user has the name of an address, or `localhost`.
-    pub(in crate::engine) fn may_be_login(&self) -> bool {
+    pub(crate) fn may_be_login(&self) -> bool {
         let authority = self.authority.unwrap_or_default();
         let (host, _) = authority.split_once(':').unwrap_or_default();
         let is_host = host == "localhost" || host.parse::<Ipv4Addr>().is_ok();
@@ -61,7 +61,7 @@ impl Parts<'_> {
 }
 
 /// The bytes that a part stands for.
-pub(in crate::engine) fn decoded_bytes(part: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn decoded_bytes(part: &str) -> Result<Vec<u8>, String> {
     let bytes = percent::unescaped(part);
     bytes
         .ok_or_else(|| "a % in it isn't followed by two hexadecimal digits: write %25 for %".into())
@@ -69,7 +69,7 @@ pub(in crate::engine) fn decoded_bytes(part: &str) -> Result<Vec<u8>, String> {
 
 /// The text that a part stands for.
 #[cfg(feature = "_sockets")]
-pub(in crate::engine) fn decoded(part: &str) -> Result<String, String> {
+pub(crate) fn decoded(part: &str) -> Result<String, String> {
     let text = String::from_utf8(decoded_bytes(part)?);
     text.map_err(|_| "a part of it isn't UTF-8 behind its %".into())
 }

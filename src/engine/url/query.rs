@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::parts::decoded;
 
 /// The file with certificates to trust; and those with our own, and with its key.
-pub(in crate::engine) type Certificates = (Option<PathBuf>, Option<(PathBuf, PathBuf)>);
+pub(crate) type Certificates = (Option<PathBuf>, Option<(PathBuf, PathBuf)>);
 
 /// The keys and values of a query, each of which is to be taken once. A key without a `=` has no value.
-pub(in crate::engine) struct Query(Vec<(String, Option<String>)>);
+pub(crate) struct Query(Vec<(String, Option<String>)>);
 
 impl Query {
-    pub(in crate::engine) fn of(query: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn of(query: Option<&str>) -> Result<Self, String> {
         let pairs = query.unwrap_or_default().split('&');
         let pairs = pairs.filter(|pair| !pair.is_empty()).map(|pair| {
             let (key, value) = match pair.split_once('=') {
@@ -24,13 +24,13 @@ impl Query {
         pairs.collect::<Result<_, _>>().map(Query)
     }
 
-    pub(in crate::engine) fn take(&mut self, key: &str) -> Option<String> {
+    pub(crate) fn take(&mut self, key: &str) -> Option<String> {
         let at = self.0.iter().position(|(k, _)| k == key)?;
         Some(self.0.remove(at).1.unwrap_or_default())
     }
 
     /// `?ca=`, `?cert=` and `?key=`, of which the last two need each other.
-    pub(in crate::engine) fn take_certificates(&mut self) -> Result<Certificates, String> {
+    pub(crate) fn take_certificates(&mut self) -> Result<Certificates, String> {
         let [ca, cert, key] = ["ca", "cert", "key"].map(|name| self.take(name).map(PathBuf::from));
         let own = match (cert, key) {
             (Some(chain), Some(key)) => Some((chain, key)),
@@ -44,10 +44,7 @@ impl Query {
     }
 
     /// A duration such as `500ms` or `2s`.
-    pub(in crate::engine) fn take_duration(
-        &mut self,
-        key: &str,
-    ) -> Result<Option<Duration>, String> {
+    pub(crate) fn take_duration(&mut self, key: &str) -> Result<Option<Duration>, String> {
         let Some(text) = self.take(key) else {
             return Ok(None);
         };
@@ -64,7 +61,7 @@ impl Query {
 
     /// Complains of what wasn't taken. The key isn't `shown` where it may be the end of a password with a `?` or an `&`,
     /// unless a known key was mistyped. A key without a value isn't shown either: it is more likely such an end.
-    pub(in crate::engine) fn finish(self, known: &str, shown: bool) -> Result<(), String> {
+    pub(crate) fn finish(self, known: &str, shown: bool) -> Result<(), String> {
         let Some((key, value)) = self.0.first() else {
             return Ok(());
         };
