@@ -42,12 +42,13 @@
 //!
 //! A lease breaks in two ways:
 //!
-//! - The server loses it: a restart without persistence, a failover to a replica that lags, an eviction, `FLUSHALL`. The holder
-//!   notices by its next renewal. etcd and ZooKeeper lose none while a majority of their members keeps its disks.
+//! - The server loses it: a restart without persistence, a failover to a replica that lags, an eviction, `FLUSHALL`.
+//!   The holder notices by its next renewal. etcd and ZooKeeper lose none while a majority of their members keeps its
+//!   disks.
 //! - The holder is paused between its last check and its write, for longer than its ttl. It can't notice that.
 //!
-//! Against both, send [`LockGuard::fencing_token`] along with each write, and have the storage refuse smaller tokens. That
-//! works for exclusive holders. Readers, and holders of permits, have different tokens at the same time.
+//! Against both, send [`LockGuard::fencing_token`] along with each write, and have the storage refuse smaller tokens.
+//! That works for exclusive holders. Readers, and holders of permits, have different tokens at the same time.
 //!
 //! # What is logged
 //!

@@ -97,8 +97,9 @@ impl MetricsObserver {
     /// Makes one that tells locks apart by what `label` says of a namespace and a name: the value of the label `lock`.
     /// `None` leaves the label out.
     ///
-    /// There is a series for each value, so there must be few: a name that has a number or an id in it is best reduced to
-    /// what such names have in common. The function is called for each event, and must say the same of the same name.
+    /// There is a series for each value, so there must be few: a name that has a number or an id in it is best reduced
+    /// to what such names have in common. The function is called for each event, and must say the same of the same
+    /// name.
     ///
     /// # Examples
     ///

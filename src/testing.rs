@@ -24,11 +24,11 @@ use crate::locker::builder::LockerBuilder;
 use engine::FakeEngine;
 use world::World;
 
-/// Opens lockers for a test: on a memory of their own, with a clock that the test moves, and a network that fails when the
-/// test says so. It needs no server, and never sleeps.
+/// Opens lockers for a test: on a memory of their own, with a clock that the test moves, and a network that fails when
+/// the test says so. It needs no server, and never sleeps.
 ///
-/// Give your code a [`Locker`], and open it by [`locker`](Self::locker) or [`builder`](Self::builder) in its tests. Several
-/// lockers of one fake are to each other as several processes. Clones are the same fake.
+/// Give your code a [`Locker`], and open it by [`locker`](Self::locker) or [`builder`](Self::builder) in its tests.
+/// Several lockers of one fake are to each other as several processes. Clones are the same fake.
 ///
 /// # Time
 ///
@@ -38,8 +38,8 @@ use world::World;
 /// [`outage_timeout`](crate::LockerBuilder::outage_timeout). Therefore:
 ///
 /// - A lock is held for as long as the clock stands, also without renewal.
-/// - A call that waits, timed or not, waits until another thread releases the lock or moves the clock. In a test with one
-///   thread it would wait for ever: use `try_lock` there.
+/// - A call that waits, timed or not, waits until another thread releases the lock or moves the clock. In a test with
+///   one thread it would wait for ever: use `try_lock` there.
 /// - [`hand_over`](crate::LockerBuilder::hand_over) isn't over while the clock stands: threads of one locker hand a
 ///   lock over to each other, up to 1024 times, before another locker gets it.
 /// - [`try_lock_until`](Locker::try_lock_until) takes what is left until its `Instant` as a timeout.
@@ -48,8 +48,8 @@ use world::World;
 ///
 /// # Other differences from a server
 ///
-/// No waiter is taken for dead, and no thread renews: `advance` does. A process that `fork`s has nothing of the fake in its
-/// child.
+/// No waiter is taken for dead, and no thread renews: `advance` does. A process that `fork`s has nothing of the fake in
+/// its child.
 ///
 /// # Examples
 ///
@@ -137,7 +137,8 @@ impl Fake {
         LockerBuilder::opened_by(opener).namespace(self.namespace.as_str())
     }
 
-    /// Returns a clone whose lockers, and whose [`lose`](Self::lose) and the like, have another namespace than `crosslock`.
+    /// Returns a clone whose lockers, and whose [`lose`](Self::lose) and the like, have another namespace than
+    /// `crosslock`.
     ///
     /// # Errors
     ///
@@ -165,11 +166,11 @@ impl Fake {
     ///
     /// It goes in steps, from one thing that is due to the next, each at its time:
     ///
-    /// - Leases are renewed, and lost if that isn't possible for a ttl: [`lost`](crate::LockGuard::lost) has its message
-    ///   then.
+    /// - Leases are renewed, and lost if that isn't possible for a ttl: [`lost`](crate::LockGuard::lost) has its
+    ///   message then.
     /// - Leases that aren't renewed run out, and so does the time that a lock is kept.
-    /// - Calls of other threads that wait get their lock as soon as it is free, and end when their timeout is over. They
-    ///   have their guard when `advance` goes on; what their thread does next isn't awaited.
+    /// - Calls of other threads that wait get their lock as soon as it is free, and end when their timeout is over.
+    ///   They have their guard when `advance` goes on; what their thread does next isn't awaited.
     /// - What couldn't be released in an outage is released, if the outage is over.
     ///
     /// A thread that is about to wait may be too late for it: see [`await_waiters`](Self::await_waiters). More than 100
@@ -213,8 +214,8 @@ impl Fake {
 
     /// Has the server forget who holds a lock, as one that is restarted without its data, and lets in the next waiter.
     ///
-    /// When it returns, guards of that name are lost, by [`LostReason::NotOwner`]. The next holder doesn't find the lock
-    /// abandoned.
+    /// When it returns, guards of that name are lost, by [`LostReason::NotOwner`]. The next holder doesn't find the
+    /// lock abandoned.
     ///
     /// # Examples
     ///
@@ -234,8 +235,8 @@ impl Fake {
 
     /// Does as if the holder of a lock had crashed, and its lease were over: lets in the next waiter.
     ///
-    /// When it returns, guards of that name are lost, by [`LostReason::Expired`], and the next exclusive holder finds the
-    /// lock [`was_abandoned`](crate::LockGuard::was_abandoned). So it does if the lock was free.
+    /// When it returns, guards of that name are lost, by [`LostReason::Expired`], and the next exclusive holder finds
+    /// the lock [`was_abandoned`](crate::LockGuard::was_abandoned). So it does if the lock was free.
     ///
     /// # Examples
     ///
@@ -252,12 +253,13 @@ impl Fake {
         self.forget(name, true, LostReason::Expired);
     }
 
-    /// Begins an outage, or ends it: each request fails with [`Error::Unavailable`](crate::Error::Unavailable) meanwhile.
+    /// Begins an outage, or ends it: each request fails with [`Error::Unavailable`](crate::Error::Unavailable)
+    /// meanwhile.
     ///
-    /// Calls that wait, and calls that begin in the outage, try again when the clock has moved and when the outage ends.
-    /// They give up by their timeout or [`outage_timeout`](crate::LockerBuilder::outage_timeout); `try_lock` fails at
-    /// once. What can't be released is released when the outage ends, before this returns; if its
-    /// locker is gone by then, it is free after its ttl.
+    /// Calls that wait, and calls that begin in the outage, try again when the clock has moved and when the outage
+    /// ends. They give up by their timeout or [`outage_timeout`](crate::LockerBuilder::outage_timeout); `try_lock`
+    /// fails at once. What can't be released is released when the outage ends, before this returns; if its locker is
+    /// gone by then, it is free after its ttl.
     ///
     /// A call that waits in an outage panics after 20 s in which no thread has moved the clock: a test with one thread
     /// would hang.
@@ -282,13 +284,13 @@ impl Fake {
 
     /// Has each answer come so much later, by the clock; zero ends that.
     ///
-    /// What is asked is done at once, the answer is late. So less of the lease is left when a call has its lock. If it takes
-    /// as long as [`io_timeout`](crate::LockerBuilder::io_timeout), or as what is left of the call's timeout, the request
-    /// fails with [`Error::Unavailable`](crate::Error::Unavailable) although it was done.
+    /// What is asked is done at once, the answer is late. So less of the lease is left when a call has its lock. If it
+    /// takes as long as [`io_timeout`](crate::LockerBuilder::io_timeout), or as what is left of the call's timeout, the
+    /// request fails with [`Error::Unavailable`](crate::Error::Unavailable) although it was done.
     ///
     /// Whoever asks moves the clock, and does what is due meanwhile, as [`advance`](Self::advance) does. Renewals go on
-    /// beside each other: they are late too, and fail if that takes half of what is left of their lease, but they move no
-    /// clock. A waiter is told at once that it has the lock.
+    /// beside each other: they are late too, and fail if that takes half of what is left of their lease, but they move
+    /// no clock. A waiter is told at once that it has the lock.
     ///
     /// # Examples
     ///

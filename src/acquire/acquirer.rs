@@ -340,7 +340,8 @@ impl<'a> Acquirer<'a> {
         }
     }
 
-    /// Passes everything on to the next thread of this process that waits. Without one the owner leaves the engine's queue.
+    /// Passes everything on to the next thread of this process that waits. Without one the owner leaves the engine's
+    /// queue.
     fn give_up(self, outcome: &Result<Option<LockGuard>>) {
         let has_failed = match outcome {
             Err(Error::Cancelled { .. }) => self.contender.failing.is_some(),

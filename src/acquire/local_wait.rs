@@ -1,4 +1,5 @@
-//! How a call comes to the turn (at once, with a lease that another thread offers, or by the local queue), and how one gives up.
+//! How a call comes to the turn (at once, with a lease that another thread offers, or by the local queue), and how one
+//! gives up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,8 +115,8 @@ impl Drop for LocalWait<'_> {
 }
 
 /// Leaves the engine's queue, and releases what a question may have taken: by `deadline`, or else a thread does it. A
-/// question that is still on its way to a server, and comes after this in spite of the engine's care, leaves the lock taken for
-/// its ttl.
+/// question that is still on its way to a server, and comes after this in spite of the engine's care, leaves the lock
+/// taken for its ttl.
 pub(super) fn release_contender(
     core: &Core,
     claim: &Claim,

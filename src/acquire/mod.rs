@@ -3,9 +3,9 @@
 //! The thread that has the turn asks the engine. The turn then stays with the guard, which hands the lease to the next
 //! thread of the queue, or releases it.
 //!
-//! It uses `guard` and all below. What always holds here: one owner asks for a name in all attempts, but where its lease was
-//! broken before it saw it; and a call that ends without a lease has passed its owner on, or takes back what its questions
-//! may have done.
+//! It uses `guard` and all below. What always holds here: one owner asks for a name in all attempts, but where its
+//! lease was broken before it saw it; and a call that ends without a lease has passed its owner on, or takes back what
+//! its questions may have done.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

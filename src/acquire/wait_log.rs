@@ -33,8 +33,8 @@ pub(crate) struct WaitLog {
     suspicion: Option<Suspicion>,
 }
 
-/// It looks as if this call waited for its own thread. The log says so if it waits for long, or ends without its lock: a
-/// guard may have moved to another thread, which no code notices, and then it is released soon.
+/// It looks as if this call waited for its own thread. The log says so if it waits for long, or ends without its lock:
+/// a guard may have moved to another thread, which no code notices, and then it is released soon.
 #[derive(Debug)]
 struct Suspicion {
     text: Arc<str>,
@@ -60,8 +60,8 @@ impl WaitLog {
         self.suspicion = self.suspect(claim, core);
     }
 
-    /// Tells, once, of a call that has waited for permits for long if their holders count another number of them. Of the programs
-    /// that don't agree those with fewer wait longest. It costs a look, as `Locker::inspect` does.
+    /// Tells, once, of a call that has waited for permits for long if their holders count another number of them. Of
+    /// the programs that don't agree those with fewer wait longest. It costs a look, as `Locker::inspect` does.
     pub(crate) fn still_waits(
         &mut self,
         claim: &Claim,
@@ -82,8 +82,8 @@ impl WaitLog {
         {
             let name = claim.key.name();
             log::warn!(
-                "waiting for a permit of {name:?}: this program says that there are {own}, and another one that has some says {of}: \
-                 give the name the same number everywhere"
+                "waiting for a permit of {name:?}: this program says that there are {own}, and another one that \
+                 has some says {of}: give the name the same number everywhere"
             );
         }
     }

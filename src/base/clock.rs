@@ -1,4 +1,5 @@
-//! The two clocks: leases are judged by one that runs on during suspend, waits by the one of `std`. And for how long a lease is valid.
+//! The two clocks: leases are judged by one that runs on during suspend, waits by the one of `std`. And for how long a
+//! lease is valid.
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,7 +5,8 @@ use super::diagnosis::Finding;
 /// What is wrong with the versions before some.
 #[derive(Debug)]
 pub(crate) struct Defect {
-    /// The first versions without it, each of its line (3.5 is one). Versions of other lines have it before the last of these.
+    /// The first versions without it, each of its line (3.5 is one). Versions of other lines have it before the last of
+    /// these.
     pub(crate) mended: &'static [[u32; 3]],
     /// Earlier versions didn't have it yet.
     pub(crate) since: [u32; 3],

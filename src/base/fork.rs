@@ -31,8 +31,9 @@ pub(crate) struct ForkLocal<T: AfterFork> {
     child: OnceLock<Box<ForkLocal<T>>>,
 }
 
-/// What is made by whoever needs it first. Threads that need it at the same time each make it, and one is kept: were one to
-/// wait for another, then a child that is forked off meanwhile would wait for a thread that stayed with its parent.
+/// What is made by whoever needs it first. Threads that need it at the same time each make it, and one is kept: were
+/// one to wait for another, then a child that is forked off meanwhile would wait for a thread that stayed with its
+/// parent.
 pub(crate) fn get_or_make<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
     match cell.get() {
         Some(made) => made,

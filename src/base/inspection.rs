@@ -32,8 +32,9 @@ pub struct Inspection {
     pub state: LockState,
     /// Who holds it. On Redis the first 1,000.
     pub holders: Vec<Holder>,
-    /// Who waits for it in the engine's queue, in the order in which they will have it. Of the threads of a process that wait
-    /// for the same lock exclusively, the first stands for all. On Redis the first 1,000 that read, and of the others.
+    /// Who waits for it in the engine's queue, in the order in which they will have it. Of the threads of a process
+    /// that wait for the same lock exclusively, the first stands for all. On Redis the first 1,000 that read, and of
+    /// the others.
     pub waiters: Vec<Waiter>,
     /// The last fencing token that was given out, as far as it is known: every later one is larger.
     pub last_token: Option<u64>,
@@ -100,8 +101,8 @@ pub struct Holder {
     pub party: Option<Party>,
     /// How many permits it has; 1 of a lock that is no semaphore.
     pub permits: u32,
-    /// For how long it has held the lock, by the engine's clock. A lease that was handed over from thread to thread counts
-    /// from its first holder.
+    /// For how long it has held the lock, by the engine's clock. A lease that was handed over from thread to thread
+    /// counts from its first holder.
     pub held_for: Option<Duration>,
     /// How long its lease lasts if it isn't renewed; `None` if it doesn't end by itself.
     pub remaining: Option<Duration>,

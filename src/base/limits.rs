@@ -1,5 +1,5 @@
-//! The time limits of the library, each with the promise that it keeps. What users can set is in `options`; engines with a
-//! server have more in `engine::net::limits`.
+//! The time limits of the library, each with the promise that it keeps. What users can set is in `options`; engines
+//! with a server have more in `engine::net::limits`.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ pub(crate) const HEARTBEAT_LATENESS: Duration = Duration::from_millis(500);
 /// No thread sleeps longer without looking at what it waits for.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
-/// The pauses of the thread that makes deferred releases: a server that is back is noticed within half a second, and one
-/// that isn't costs little.
+/// The pauses of the thread that makes deferred releases: a server that is back is noticed within half a second, and
+/// one that isn't costs little.
 pub(crate) const DEFERRED_PAUSES: Backoff = Backoff {
     base: Duration::from_millis(20),
     cap: Duration::from_millis(500),
@@ -39,11 +39,12 @@ pub(crate) const SHORTEST_RENEWAL_PAUSE: Duration = Duration::from_millis(5);
 /// `at_least_for` keeps a lock for no longer: 100 years, which fit the arithmetic of every engine.
 pub(crate) const LONGEST_KEEP: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// How long memory remembers that a lock was abandoned, as the counter on a server does: nothing stays behind for longer.
+/// How long memory remembers that a lock was abandoned, as the counter on a server does: nothing stays behind for
+/// longer.
 pub(crate) const ABANDONMENT: Duration = Duration::from_secs(24 * 3600);
 
-/// What a call that was cancelled may take to leave the engine's queue, before a thread does it. Keeps the end of a wait
-/// within 50 ms, together with the time in which I/O looks for it.
+/// What a call that was cancelled may take to leave the engine's queue, before a thread does it. Keeps the end of a
+/// wait within 50 ms, together with the time in which I/O looks for it.
 pub(crate) const CANCELLED: Duration = Duration::from_millis(10);
 
 /// What closing a locker may take. Keeps `close` within 500 ms.

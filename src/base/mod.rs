@@ -1,7 +1,7 @@
 //! The vocabulary: names, errors, options, time, owners and tokens.
 //!
-//! It uses nothing else of this crate. What always holds here: a `Key` is a valid name, the options were checked, the time
-//! of a lease is that of a clock that runs on while the machine sleeps, and no text shows an owner or a password.
+//! It uses nothing else of this crate. What always holds here: a `Key` is a valid name, the options were checked, the
+//! time of a lease is that of a clock that runs on while the machine sleeps, and no text shows an owner or a password.
 
 pub(crate) mod backoff;
 pub(crate) mod cancel;

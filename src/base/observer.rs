@@ -11,15 +11,15 @@ use crate::base::token::Token;
 
 /// Is told what happens to the locks of a locker: see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
 ///
-/// Events come from the thread to which they happen: from that of the call, from that which renews a lease, and from any that
-/// asks a guard whether it is held, and so finds its lease over. The call goes on when the observer returns. So an observer
-/// must be fast, must not block, and must not use the locker that it observes. The library holds no lock of its own
-/// meanwhile. A panic of the observer is caught, and changes nothing.
+/// Events come from the thread to which they happen: from that of the call, from that which renews a lease, and from
+/// any that asks a guard whether it is held, and so finds its lease over. The call goes on when the observer returns.
+/// So an observer must be fast, must not block, and must not use the locker that it observes. The library holds no lock
+/// of its own meanwhile. A panic of the observer is caught, and changes nothing.
 ///
 /// # Forks
 ///
-/// A guard that a child made by `fork` has inherited tells nothing there. The child's own locks are told to its copy of the
-/// observer, which goes on from what its parent's had counted.
+/// A guard that a child made by `fork` has inherited tells nothing there. The child's own locks are told to its copy of
+/// the observer, which goes on from what its parent's had counted.
 ///
 /// # Examples
 ///
@@ -57,10 +57,10 @@ pub trait Observer: Send + Sync {
 ///
 /// What always holds:
 ///
-/// - For each call that waits there is one `Waiting`, and then one `Acquired` or one `GaveUp`. A call that gets its lock at
-///   once has `Acquired` only. A call that doesn't wait, and finds the lock taken, tells nothing.
-/// - For each `Acquired` there is one `Released` or one `Lost`, of the same token. A guard that is lost, and dropped later,
-///   has `Lost` only. One that is forgotten has neither: it is held on.
+/// - For each call that waits there is one `Waiting`, and then one `Acquired` or one `GaveUp`. A call that gets its
+///   lock at once has `Acquired` only. A call that doesn't wait, and finds the lock taken, tells nothing.
+/// - For each `Acquired` there is one `Released` or one `Lost`, of the same token. A guard that is lost, and dropped
+///   later, has `Lost` only. One that is forgotten has neither: it is held on.
 /// - A lease that is handed over is `Released` by one thread, and then `Acquired` by the next.
 /// - [`LockGuard::downgrade`](crate::LockGuard::downgrade) is `Released` for the exclusive lock, and `Acquired` for the
 ///   reading one, which has a token of its own.
@@ -123,8 +123,8 @@ pub enum Event<'a> {
         /// The error, if it ends with one. A call with a timeout ends with `None`, and so without an error.
         error: Option<&'a Error>,
     },
-    /// A holder has released the lock, or has handed it over or passed it on. If the engine can't be reached, the release
-    /// goes on in the background.
+    /// A holder has released the lock, or has handed it over or passed it on. If the engine can't be reached, the
+    /// release goes on in the background.
     #[non_exhaustive]
     Released {
         /// The lock's namespace.
@@ -200,8 +200,8 @@ pub enum Event<'a> {
         /// How long it has lasted for this call or lease.
         lasted: Duration,
     },
-    /// This program has ended the leases of a lock by [`Locker::break_lock`](crate::Locker::break_lock). Breaking one that
-    /// is free tells nothing.
+    /// This program has ended the leases of a lock by [`Locker::break_lock`](crate::Locker::break_lock). Breaking one
+    /// that is free tells nothing.
     #[non_exhaustive]
     Broken {
         /// The lock's namespace.

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::base::fork::Process;
 use crate::base::sys;
 
-/// The proof of ownership: `<uuid v4>/<host>/<pid>/<thread>`, and `/<label>` if the locker has one. Whoever knows it can
-/// release the lock, so it is shown nowhere.
+/// The proof of ownership: `<uuid v4>/<host>/<pid>/<thread>`, and `/<label>` if the locker has one. Whoever knows it
+/// can release the lock, so it is shown nowhere.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     text: Arc<str>,
@@ -62,9 +62,9 @@ thread_local! {
 
 /// What a thread makes its owners of, in one process.
 ///
-/// No random numbers are among it: they come from the system for each owner. A copy of this process would use those that
-/// were drawn ahead a second time, and not every copy has another process id: one that is made in a new PID namespace by
-/// the first process of another is the first process there, too.
+/// No random numbers are among it: they come from the system for each owner. A copy of this process would use those
+/// that were drawn ahead a second time, and not every copy has another process id: one that is made in a new PID
+/// namespace by the first process of another is the first process there, too.
 struct Maker {
     process: Option<Process>,
     suffix: String,

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// All bytes are escaped but those that `is_plain` tells, by their place and value. Each byte has its own text, so that what begins
-/// alike still does.
+/// All bytes are escaped but those that `is_plain` tells, by their place and value. Each byte has its own text, so that
+/// what begins alike still does.
 pub(crate) fn escaped(text: &str, is_plain: impl Fn(usize, u8) -> bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for (place, byte) in text.bytes().enumerate() {

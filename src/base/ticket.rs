@@ -1,7 +1,7 @@
 //! A lease on its way from one process to another.
 //!
-//! As text it is a line: `crosslock1:NAMESPACE:MODE:LAST_TOKEN:OWNER:NAME`, and more names if it is about several. A mode is
-//! `x`, `r` or `COUNT/OF`. In each part all bytes but letters, digits and `-._~/` are `%xx`.
+//! As text it is a line: `crosslock1:NAMESPACE:MODE:LAST_TOKEN:OWNER:NAME`, and more names if it is about several. A
+//! mode is `x`, `r` or `COUNT/OF`. In each part all bytes but letters, digits and `-._~/` are `%xx`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,12 +14,12 @@ use crate::base::owner::Owner;
 use crate::base::percent;
 use crate::base::sys::sync::{Mutex, MutexGuard};
 
-/// Carries a lease from one process to another: made by [`LockGuard::into_ticket`](crate::LockGuard::into_ticket), used by
-/// [`Locker::adopt`](crate::Locker::adopt).
+/// Carries a lease from one process to another: made by [`LockGuard::into_ticket`](crate::LockGuard::into_ticket), used
+/// by [`Locker::adopt`](crate::Locker::adopt).
 ///
-/// **It is a secret**: whoever knows it can adopt or release the lock. Its `Debug` shows the lock's name only. Send it by
-/// a pipe, the standard input or a connection, not by arguments or the environment, which others can see. It is a string by
-/// [`to_secret`](Self::to_secret) and `parse`, and with the feature `value` by `serde`.
+/// **It is a secret**: whoever knows it can adopt or release the lock. Its `Debug` shows the lock's name only. Send it
+/// by a pipe, the standard input or a connection, not by arguments or the environment, which others can see. It is a
+/// string by [`to_secret`](Self::to_secret) and `parse`, and with the feature `value` by `serde`.
 ///
 /// It can be used once. Until then the lease lasts for what is left of its ttl, and nobody renews it.
 ///

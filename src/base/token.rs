@@ -3,8 +3,8 @@
 
 use crate::base::sys::time;
 
-/// How many tokens one lease may use above the one that was granted, for threads that it is handed over to. Twice as many
-/// are kept free for it.
+/// How many tokens one lease may use above the one that was granted, for threads that it is handed over to. Twice as
+/// many are kept free for it.
 pub(crate) const HAND_OVERS: u64 = 1024;
 
 /// A token, and whether the holder before it never released.
@@ -59,8 +59,8 @@ impl Token {
         }
     }
 
-    /// The token of the next holder in this process, if the one before has asked for its own: nobody abandoned it. It may be
-    /// even: no engine knows of it.
+    /// The token of the next holder in this process, if the one before has asked for its own: nobody abandoned it. It
+    /// may be even: no engine knows of it.
     pub(crate) fn of_next_thread(self, is_used: bool) -> Self {
         Token {
             number: self.number + u64::from(is_used),

@@ -1,7 +1,7 @@
 //! The guards of a locker that live: whom a break is told, and what `close` releases.
 //!
-//! A guard is added when it is made, and removed when it is dropped, after its release. So a lease that this process still
-//! has is that of a guard in here, or of a call in progress. A break of the latter is kept in mind for its guard.
+//! A guard is added when it is made, and removed when it is dropped, after its release. So a lease that this process
+//! still has is that of a guard in here, or of a call in progress. A break of the latter is kept in mind for its guard.
 
 use std::collections::VecDeque;
 use std::fmt;

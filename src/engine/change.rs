@@ -1,5 +1,5 @@
-//! What is asked for and of a lease, and what became of it: a question with its answers, one verb for all changes, and its two
-//! outcomes.
+//! What is asked for and of a lease, and what became of it: a question with its answers, one verb for all changes, and
+//! its two outcomes.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub(crate) struct Request<'a> {
     pub(crate) claim: &'a Claim,
     pub(crate) owner: &'a Owner,
     pub(crate) ttl: Duration,
-    /// The token that the engine granted for this lease, if the caller knows it. An owner may lose a lease and be granted
-    /// the name anew by a late copy of its first request: that lease has a larger token.
+    /// The token that the engine granted for this lease, if the caller knows it. An owner may lose a lease and be
+    /// granted the name anew by a late copy of its first request: that lease has a larger token.
     pub(crate) granted: Option<u64>,
 }
 
@@ -39,8 +39,8 @@ pub(crate) enum Answer {
         /// One of its holders: `<host>/<pid>/<thread>`, if the engine can say so. For the log.
         holder: Option<String>,
     },
-    /// The owner had the lock by a grant that it never saw, and somebody broke it. This owner gets nothing any more, has
-    /// nothing, and is in no queue: another one has to ask.
+    /// The owner had the lock by a grant that it never saw, and somebody broke it. This owner gets nothing any more,
+    /// has nothing, and is in no queue: another one has to ask.
     Broken,
 }
 
@@ -70,8 +70,8 @@ pub(crate) enum Change<'a> {
         last_used: u64,
         value: Option<&'a [u8]>,
     },
-    /// The lease that `from` has becomes that of the request's owner, for a ttl, with a token above `last_used`. If it is
-    /// that owner's already, it is done again.
+    /// The lease that `from` has becomes that of the request's owner, for a ttl, with a token above `last_used`. If it
+    /// is that owner's already, it is done again.
     Adopt { from: &'a Owner, last_used: u64 },
     /// It lasts for a ttl from now even where leases end with their processes: another process is to adopt it, and the
     /// owner's does nothing for it any more.
@@ -114,8 +114,8 @@ pub(crate) struct Done {
     pub(crate) since: Option<BootInstant>,
     /// What the lock protects: after an adoption, if that was asked for.
     pub(crate) value: Option<Stored>,
-    /// It was asked a second time, the answer to the first having been lost. While the lease lasts, a copy of the first may
-    /// still come, and undo what the same owner stores later.
+    /// It was asked a second time, the answer to the first having been lost. While the lease lasts, a copy of the first
+    /// may still come, and undo what the same owner stores later.
     pub(crate) is_repeated: bool,
 }
 
@@ -126,8 +126,8 @@ pub(crate) enum Gone {
     NotOwner,
     /// Somebody broke the lock.
     Broken,
-    /// A release was asked a second time, the answer to the first having been lost. The first released it, or the lease had
-    /// run out.
+    /// A release was asked a second time, the answer to the first having been lost. The first released it, or the lease
+    /// had run out.
     Repeated,
     /// The same at a server that may have lost its data before, and let others in.
     Unclear,

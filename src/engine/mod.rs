@@ -1,8 +1,9 @@
 //! Where locks live, behind two traits.
 //!
 //! This layer uses `base` alone. What is above it knows three answers: the lock is granted, it is still taken, the
-//! engine can't be reached. How a waiter waits is the engine's own business, behind [`Wait`]: by messages and heartbeats
-//! (Redis), by a condition variable (memory), by events of the file system (a file), and by pauses where an engine has nothing better.
+//! engine can't be reached. How a waiter waits is the engine's own business, behind [`Wait`]: by messages and
+//! heartbeats (Redis), by a condition variable (memory), by events of the file system (a file), and by pauses where an
+//! engine has nothing better.
 //!
 //! What always holds here: every call returns by its deadline, but for an engine's wait without one; to repeat any call
 //! is harmless; only the owner of a lease renews or releases it.
@@ -76,8 +77,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// The wait of one owner, who hasn't asked for anything yet. Costs no I/O.
     fn new_wait(&self) -> Box<dyn Wait>;
 
-    /// Changes the lease, if it is still the owner's, which the same command checks. To repeat it is harmless. An error leaves
-    /// open whether it was done.
+    /// Changes the lease, if it is still the owner's, which the same command checks. To repeat it is harmless. An error
+    /// leaves open whether it was done.
     fn change(
         &self,
         request: Request<'_>,
@@ -90,7 +91,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         Err(unsupported(self.place(), "inspecting locks"))
     }
 
-    /// Some of the names in use that begin with `prefix`. The first page has the default cursor. A name may be on two pages.
+    /// Some of the names in use that begin with `prefix`. The first page has the default cursor. A name may be on two
+    /// pages.
     fn list(
         &self,
         _namespace: &Namespace,
@@ -139,26 +141,27 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Reports leases that somebody else has ended to `to`, as far as the engine hears of them by itself.
     fn tell_revocations(&self, _to: Weak<dyn Revocations>) {}
 
-    /// Copies of the open files by which the kernel knows that this owner has the lock: whoever has one of them open keeps
-    /// it taken. Empty where no file is locked.
+    /// Copies of the open files by which the kernel knows that this owner has the lock: whoever has one of them open
+    /// keeps it taken. Empty where no file is locked.
     fn lock_files(&self, _owner: &Owner) -> io::Result<Vec<File>> {
         Ok(Vec::new())
     }
 
-    /// The engine of a child that was forked off, with connections and files of its own. `None` when this one serves both.
+    /// The engine of a child that was forked off, with connections and files of its own. `None` when this one serves
+    /// both.
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
         None
     }
 
-    /// Called when a lease is lost, or will never be released, for an engine that keeps something of it in this process. It
-    /// doesn't block.
+    /// Called when a lease is lost, or will never be released, for an engine that keeps something of it in this
+    /// process. It doesn't block.
     fn forget(&self, _owner: &Owner) {}
 }
 
 /// How one owner comes to a lock: it asks, and waits in between, in the way of its engine.
 ///
-/// It belongs to the thread that has the turn for the name, and moves with the turn to the next thread. The owner leaves
-/// the engine's queue by [`Change::Release`].
+/// It belongs to the thread that has the turn for the name, and moves with the turn to the next thread. The owner
+/// leaves the engine's queue by [`Change::Release`].
 pub(crate) trait Wait: Send {
     /// Asks for the lock once. The owner that has it already gets it anew, with its token. If it is taken, the owner is
     /// in the engine's queue from then on; without a pace it doesn't wait, and is in no queue.
@@ -308,12 +311,12 @@ impl Cursor {
 
 /// Hears of leases that somebody else has ended. It is called without any lock held.
 pub(crate) trait Revocations: Send + Sync {
-    /// `owner` is the whole text of an owner, whoever that is. Its lease has a token below `below`; a later one, if it ever
-    /// gets any, has a larger token. An engine that tells at once needs no such limit: `u64::MAX`.
+    /// `owner` is the whole text of an owner, whoever that is. Its lease has a token below `below`; a later one, if it
+    /// ever gets any, has a larger token. An engine that tells at once needs no such limit: `u64::MAX`.
     fn revoked(&self, owner: &str, below: u64, reason: LostReason);
 
-    /// The same for an engine whose thread must not block: the guard is lost at once. What is returned calls the user's code, which
-    /// may block.
+    /// The same for an engine whose thread must not block: the guard is lost at once. What is returned calls the user's
+    /// code, which may block.
     fn revoked_untold(&self, owner: &str, below: u64, reason: LostReason) -> Option<Telling> {
         self.revoked(owner, below, reason);
         None

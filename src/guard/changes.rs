@@ -17,17 +17,19 @@ use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
 
 impl LockGuard {
-    /// Ends the guard and gives its lease away: another process goes on with it by [`Locker::adopt`](crate::Locker::adopt).
+    /// Ends the guard and gives its lease away: another process goes on with it by
+    /// [`Locker::adopt`](crate::Locker::adopt).
     ///
-    /// The lock isn't released, and this process doesn't renew it any more: it stays taken until the ticket is adopted, or for
-    /// what is left of the ttl, which is at least half of it if renewals went well. Does no I/O, but on `file:`, where it writes that
-    /// the lease ends after a ttl, whether this process lives until then or not.
+    /// The lock isn't released, and this process doesn't renew it any more: it stays taken until the ticket is adopted,
+    /// or for what is left of the ttl, which is at least half of it if renewals went well. Does no I/O, but on `file:`,
+    /// where it writes that the lease ends after a ttl, whether this process lives until then or not.
     ///
     /// An [`at_least_for`](Self::at_least_for) isn't passed on.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when the lease isn't valid any more, or the guard was inherited by a child: there is nothing to give.
+    /// [`Error::Lost`] when the lease isn't valid any more, or the guard was inherited by a child: there is nothing to
+    /// give.
     ///
     /// # Examples
     ///
@@ -199,15 +201,16 @@ impl LockGuard {
     /// Send it along with each write to what the lock protects. If the storage refuses numbers smaller than the
     /// largest that it has seen, a holder that lost its lock without noticing can't write any more.
     ///
-    /// Have the storage check tokens of exclusive holders only. Readers hold at the same time, and so do holders of permits,
-    /// each with a token of its own: such a storage would refuse all of them but the newest, although they are valid.
+    /// Have the storage check tokens of exclusive holders only. Readers hold at the same time, and so do holders of
+    /// permits, each with a token of its own: such a storage would refuse all of them but the newest, although they are
+    /// valid.
     ///
     /// Where threads of a process take the lock from each other, faster than once a microsecond, a token may be told a
     /// microsecond late: it doesn't run ahead of the server's clock.
     ///
-    /// Tokens increase even after the server has lost its data, as long as its clock doesn't step back. They fit
-    /// an `i64` and a `BIGINT` of a database. They are below 2^53, and fit a JSON number, until etcd has had 2^41 revisions, or
-    /// ZooKeeper has elected its leader 512 times.
+    /// Tokens increase even after the server has lost its data, as long as its clock doesn't step back. They fit an
+    /// `i64` and a `BIGINT` of a database. They are below 2^53, and fit a JSON number, until etcd has had 2^41
+    /// revisions, or ZooKeeper has elected its leader 512 times.
     ///
     /// # Examples
     ///

@@ -1,4 +1,5 @@
-//! How a guard is dropped (by its holder, a panic, a call that ended it, or in a child that inherited it), and what the observer is told.
+//! How a guard is dropped (by its holder, a panic, a call that ended it, or in a child that inherited it), and what the
+//! observer is told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;

@@ -1,8 +1,9 @@
-//! The locks that each thread has taken and hasn't released: they tell a thread that waits for itself, or threads that wait in a circle.
+//! The locks that each thread has taken and hasn't released: they tell a thread that waits for itself, or threads that
+//! wait in a circle.
 //!
-//! A guard may move to another thread, and no code runs when it does. Its thread is known as long as no other thread uses
-//! the guard: from its first use elsewhere on, no thread is said to have it. One that moves and isn't used is taken to be
-//! where it was taken.
+//! A guard may move to another thread, and no code runs when it does. Its thread is known as long as no other thread
+//! uses the guard: from its first use elsewhere on, no thread is said to have it. One that moves and isn't used is
+//! taken to be where it was taken.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};

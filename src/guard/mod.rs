@@ -1,7 +1,7 @@
 //! The guard of a lock: what its holder asks of it, and how it ends.
 //!
-//! It uses `core` and all below. What always holds here: a guard releases its lease once, or hands it over; in a child of its
-//! process it does nothing.
+//! It uses `core` and all below. What always holds here: a guard releases its lease once, or hands it over; in a child
+//! of its process it does nothing.
 
 use std::fmt;
 use std::fs::File;
@@ -46,15 +46,16 @@ mod release;
 ///
 /// # In async programs
 ///
-/// A guard can be held across an `.await`, but other tasks that want the lock then block the threads of the runtime, until
-/// none is left for the task that has the guard. `docs/async.md` shows what to do instead.
+/// A guard can be held across an `.await`, but other tasks that want the lock then block the threads of the runtime,
+/// until none is left for the task that has the guard. `docs/async.md` shows what to do instead.
 ///
 /// # How a guard ends
 ///
 /// - **Dropped**, it releases the lock: one round trip, or none if another thread of this process waits and gets the
 ///   lease. If the server can't be reached, the drop takes at most 500 ms. An error is only logged;
 ///   [`unlock`](Self::unlock) returns it.
-/// - **Dropped by a panic**, it releases at once, and the next exclusive holder sees [`was_abandoned`](Self::was_abandoned).
+/// - **Dropped by a panic**, it releases at once, and the next exclusive holder sees
+///   [`was_abandoned`](Self::was_abandoned).
 /// - **Forgotten** (`std::mem::forget`), it is renewed until the process ends, unless
 ///   [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold) ends that.
 /// - **Inherited** by a child that `fork` made, it isn't held there, its `lost` gets no message, and it neither
@@ -274,8 +275,9 @@ impl LockGuard {
 
     /// Returns a channel that gets one message as soon as this process knows that the lease is lost.
     ///
-    /// The channel fits `select!` of [`crosslock::crossbeam_channel`](crate::crossbeam_channel). After the message it is
-    /// closed, so that every clone of the receiver wakes. When the guard is released, the channel is closed without a message.
+    /// The channel fits `select!` of [`crosslock::crossbeam_channel`](crate::crossbeam_channel). After the message it
+    /// is closed, so that every clone of the receiver wakes. When the guard is released, the channel is closed without
+    /// a message.
     ///
     /// The process knows when the ttl has run out, when a renewal was refused, or by [`verify`](Self::verify). A server
     /// doesn't tell that a key was deleted: the next renewal finds it, within
@@ -308,7 +310,8 @@ impl LockGuard {
         self.monitor.lost()
     }
 
-    /// Blocks until this process knows that the lease is lost, for at most `timeout`: [`lost`](Self::lost) without a channel.
+    /// Blocks until this process knows that the lease is lost, for at most `timeout`: [`lost`](Self::lost) without a
+    /// channel.
     ///
     /// Returns `None` if the lease is valid still. The channel keeps its message for those that receive from it.
     ///

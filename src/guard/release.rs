@@ -26,9 +26,11 @@ use crate::lease::deferred_release::DeferredRelease;
 use crate::queue::{Turn, TurnState};
 
 /// What to do when a release isn't answered.
-const UNRELEASED: &str = "it isn't known whether it was released: that is tried again in the background, and the lock is free after its ttl at the latest";
+const UNRELEASED: &str = "it isn't known whether it was released: that is tried again in the background, and the \
+                          lock is free after its ttl at the latest";
 /// What to do when it was released by the first copy of a release, or lost before.
-const UNCLEAR: &str = "it is released; only if the server lost its data before, others may have held it beside this guard";
+const UNCLEAR: &str = "it is released; only if the server lost its data before, others may have held it beside this \
+                       guard";
 /// What to do when a value was stored with it.
 pub(super) const UNSTORED: &str =
     "whether its value was stored isn't known: lock it again and read it";
@@ -62,9 +64,9 @@ impl LockGuard {
     /// Keeps the lock taken for at least `least` since this guard got it, even if the guard is released earlier.
     ///
     /// After an early release nobody holds the lock, and nobody gets it until that time. Then waiters get it in their
-    /// order, as after any release, and [`was_abandoned`](Self::was_abandoned) is false. So a job that all machines start at
-    /// about the same time runs once, however short it is. Permits of a semaphore limit a rate in this way, and
-    /// readers keep writers out.
+    /// order, as after any release, and [`was_abandoned`](Self::was_abandoned) is false. So a job that all machines
+    /// start at about the same time runs once, however short it is. Permits of a semaphore limit a rate in this way,
+    /// and readers keep writers out.
     ///
     /// The call does no I/O: the release tells the engine. The time counts from when this process knew that it had
     /// the lock. After the release the server's clock measures it; on `file:` and `memory:` the host's, which runs on
@@ -112,10 +114,10 @@ impl LockGuard {
     ///   whether the lock was released. A thread of the locker goes on trying, and the lease ends with its ttl at the
     ///   latest. The caller has nothing to do, but others may have to wait for a ttl.
     ///
-    /// If the answer is lost, the release is sent again. When others have had the lock by then, it isn't known whether the first
-    /// copy released it, or a server that lost its data had let them in before: that is [`Error::Unavailable`], or
-    /// [`Error::Lost`] if the lease has run out meanwhile. On etcd and ZooKeeper, which lose no data, a lease that is still valid
-    /// counts as released.
+    /// If the answer is lost, the release is sent again. When others have had the lock by then, it isn't known whether
+    /// the first copy released it, or a server that lost its data had let them in before: that is
+    /// [`Error::Unavailable`], or [`Error::Lost`] if the lease has run out meanwhile. On etcd and ZooKeeper, which lose
+    /// no data, a lease that is still valid counts as released.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
-//! Ownership of a name for a limited time: the lease, what watches over it while it is held, the thread that renews it, and
-//! the releases that are still to be made.
+//! Ownership of a name for a limited time: the lease, what watches over it while it is held, the thread that renews it,
+//! and the releases that are still to be made.
 //!
 //! It uses `base` and the traits of `engine`. What always holds here: a lease has one owner, from which it moves to the
 //! next; a lease that was lost is never valid again.
@@ -134,9 +134,9 @@ impl Lease {
         now.since(self.fair_since) >= ROTATION / waiting.max(1)
     }
 
-    /// The same lease, for the next holder in this process, who gets it now, and what that one asked for. `most` tokens above
-    /// the first one are allowed. While there are plenty, and the clock has come so far, it has one of its own; else it has
-    /// one when it asks.
+    /// The same lease, for the next holder in this process, who gets it now, and what that one asked for. `most` tokens
+    /// above the first one are allowed. While there are plenty, and the clock has come so far, it has one of its own;
+    /// else it has one when it asks.
     pub(crate) fn handed_over(self, claim: &Claim, now: BootInstant, most: u64) -> Self {
         let mut next = Lease {
             claim: claim.clone(),
@@ -149,9 +149,9 @@ impl Lease {
         next
     }
 
-    /// From when on its token is no larger than that of a lease would be which the engine granted then, if it lost all that it
-    /// knows. Tokens may follow each other faster than the microseconds by which an engine counts: then the later one is
-    /// told a moment later. One percent is for clocks that differ.
+    /// From when on its token is no larger than that of a lease would be which the engine granted then, if it lost all
+    /// that it knows. Tokens may follow each other faster than the microseconds by which an engine counts: then the
+    /// later one is told a moment later. One percent is for clocks that differ.
     pub(crate) fn token_from(&self) -> BootInstant {
         const NANOS: u64 = 1_011;
         self.granted
@@ -194,8 +194,8 @@ impl Plan {
             .map_or(BootInstant::MAX, |every| t0.plus(shortened(every, JITTER)))
     }
 
-    /// When a lease is due that was granted now, and began at `since`. If that is long ago, and most of it is left all the same,
-    /// it isn't due at once: a program that locks in a loop needn't renew each lease.
+    /// When a lease is due that was granted now, and began at `since`. If that is long ago, and most of it is left all
+    /// the same, it isn't due at once: a program that locks in a loop needn't renew each lease.
     pub(crate) fn first_due(&self, since: BootInstant, now: BootInstant) -> BootInstant {
         let due = self.due(since);
         if self.valid_until(since).since(now) < self.ttl / 2 {

@@ -105,9 +105,9 @@ impl LockerBuilder {
     /// Sets how long a lease lasts without renewal: 100 ms to 24 h. Default: 10 s.
     ///
     /// Others wait for so long after a holder has crashed. A short ttl costs more renewals, and a process that can't
-    /// renew for as long (a pause, a slow disk, a network that is down) loses its locks. On `file:` a crashed
-    /// holder's lock is free at once. There the ttl matters when leases aren't renewed; else a third of it says how often
-    /// a holder looks whether its lock was broken.
+    /// renew for as long (a pause, a slow disk, a network that is down) loses its locks. On `file:` a crashed holder's
+    /// lock is free at once. There the ttl matters when leases aren't renewed; else a third of it says how often a
+    /// holder looks whether its lock was broken.
     ///
     /// # Examples
     ///
@@ -270,9 +270,9 @@ impl LockerBuilder {
     ///
     /// The time counts from when the server granted the lease. Within it, and while half of the ttl is left, a dropped
     /// guard leaves its lease to the threads that wait or come, without a round trip. A thread that runs may take it
-    /// before one that sleeps; each that waits has its turn within about 0.5 ms. A longer time is faster for these threads,
-    /// and makes other processes wait longer. With zero a lease is never handed over: each lock and each unlock is one
-    /// command.
+    /// before one that sleeps; each that waits has its turn within about 0.5 ms. A longer time is faster for these
+    /// threads, and makes other processes wait longer. With zero a lease is never handed over: each lock and each
+    /// unlock is one command.
     ///
     /// # Examples
     ///
@@ -306,8 +306,9 @@ impl LockerBuilder {
 
     /// Sets how many replicas must have a lease before it is granted or renewed, on Redis. 0 and up, default: 0.
     ///
-    /// With as many as there are replicas, a failover loses no lease. With fewer it may: see `docs/replicas.md`. A lease that
-    /// too few replicas confirm isn't granted, and isn't renewed. `?min_replicas=N` in the URL goes before this.
+    /// With as many as there are replicas, a failover loses no lease. With fewer it may: see `docs/replicas.md`. A
+    /// lease that too few replicas confirm isn't granted, and isn't renewed. `?min_replicas=N` in the URL goes before
+    /// this.
     ///
     /// # Examples
     ///
@@ -322,8 +323,8 @@ impl LockerBuilder {
 
     /// Sets how long the server waits for those replicas. 10 ms to 60 s, default: 500 ms.
     ///
-    /// It waits for half of the time that the call has left, if that is less. `?replica_timeout=500ms` in the URL goes before
-    /// this.
+    /// It waits for half of the time that the call has left, if that is less. `?replica_timeout=500ms` in the URL goes
+    /// before this.
     ///
     /// # Examples
     ///
@@ -339,8 +340,8 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets by how much the clocks of servers may differ that take each other's place. 0 to ttl / 4, default: 10 ms where
-    /// servers do that, with Sentinel, in a cluster and with [`min_replicas`](Self::min_replicas).
+    /// Sets by how much the clocks of servers may differ that take each other's place. 0 to ttl / 4, default: 10 ms
+    /// where servers do that, with Sentinel, in a cluster and with [`min_replicas`](Self::min_replicas).
     ///
     /// A lease is valid for as much less than its ttl. `?clock_skew=10ms` in the URL goes before this.
     ///
@@ -362,8 +363,8 @@ impl LockerBuilder {
     /// Default: none.
     ///
     /// It stands behind host, process and thread: in [`Locker::inspect`], and in the log of those that wait for this
-    /// program. A deploy number, the name of a job or a request's id tell an operator whom to ask. It is stored with the
-    /// lock, as part of the owner, and costs its length in each command.
+    /// program. A deploy number, the name of a job or a request's id tell an operator whom to ask. It is stored with
+    /// the lock, as part of the owner, and costs its length in each command.
     ///
     /// # Examples
     ///

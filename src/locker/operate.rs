@@ -40,8 +40,9 @@ impl Locker {
 
     /// Lists the names in use that begin with `prefix`, in no order. All names begin with an empty one.
     ///
-    /// A name is in use while somebody holds it. One that is taken or released meanwhile may be listed or not. The server
-    /// is asked for a part at a time, while the iterator goes on; on Redis by `SCAN`, which doesn't block other clients.
+    /// A name is in use while somebody holds it. One that is taken or released meanwhile may be listed or not. The
+    /// server is asked for a part at a time, while the iterator goes on; on Redis by `SCAN`, which doesn't block other
+    /// clients.
     ///
     /// # Errors
     ///
@@ -74,17 +75,17 @@ impl Locker {
     /// taken from; of a lock that is free, nobody.
     ///
     /// All leases of the name end, those of readers and of holders of permits too. Their guards are lost, by
-    /// [`LostReason::Broken`](crate::LostReason::Broken): at once if their process hears messages of the server, which it
-    /// does while a thread of it waits for a lock and for a while after; else at the next renewal. Until then a broken
-    /// guard believes that it holds the lock. The fencing token is counted up, so storage that checks tokens refuses the
-    /// writes of an exclusive holder as soon as the next holder has written.
+    /// [`LostReason::Broken`](crate::LostReason::Broken): at once if their process hears messages of the server, which
+    /// it does while a thread of it waits for a lock and for a while after; else at the next renewal. Until then a
+    /// broken guard believes that it holds the lock. The fencing token is counted up, so storage that checks tokens
+    /// refuses the writes of an exclusive holder as soon as the next holder has written.
     ///
     /// The next holder finds the lock [`was_abandoned`](crate::LockGuard::was_abandoned).
     ///
     /// # Errors
     ///
-    /// Those of [`inspect`](Self::inspect). After [`Error::Unavailable`](crate::Error::Unavailable) it isn't known whether
-    /// the lock was broken.
+    /// Those of [`inspect`](Self::inspect). After [`Error::Unavailable`](crate::Error::Unavailable) it isn't known
+    /// whether the lock was broken.
     ///
     /// # Examples
     ///
@@ -112,19 +113,19 @@ impl Locker {
         Ok(broken)
     }
 
-    /// Looks at the place where the locks live: its version, what it keeps through a restart, what this user may do, how
-    /// fast it answers, and which guarantee doesn't hold there.
+    /// Looks at the place where the locks live: its version, what it keeps through a restart, what this user may do,
+    /// how fast it answers, and which guarantee doesn't hold there.
     ///
-    /// It takes no lock. On Redis it sends about 70 commands, one after the other; they use one key of this namespace, which
-    /// expires. In a directory it locks a file of its own, and removes it.
+    /// It takes no lock. On Redis it sends about 70 commands, one after the other; they use one key of this namespace,
+    /// which expires. In a directory it locks a file of its own, and removes it.
     ///
-    /// What the server doesn't show to this user is [`Unknown`](crate::Verdict::Unknown). No finding has a password. Of several
-    /// servers one that gives no answer is a finding, and the others are looked at.
+    /// What the server doesn't show to this user is [`Unknown`](crate::Verdict::Unknown). No finding has a password. Of
+    /// several servers one that gives no answer is a finding, and the others are looked at.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`](crate::Error::Unavailable) and [`Error::Denied`](crate::Error::Denied) when the place can't be
-    /// reached or entered.
+    /// [`Error::Unavailable`](crate::Error::Unavailable) and [`Error::Denied`](crate::Error::Denied) when the place
+    /// can't be reached or entered.
     ///
     /// # Examples
     ///

@@ -13,8 +13,8 @@ const MOST_NAMES: usize = 100;
 impl Locker {
     /// Takes several locks, all or none, blocking until all are free.
     ///
-    /// `names` are 1 to 100 texts (1 to 40 on etcd), in any order; a name that is given twice is locked once. Returns one
-    /// guard for all of them, with one lease. [`LockGuard::name`] shows the names.
+    /// `names` are 1 to 100 texts (1 to 40 on etcd), in any order; a name that is given twice is locked once. Returns
+    /// one guard for all of them, with one lease. [`LockGuard::name`] shows the names.
     ///
     /// # Guarantees
     ///
@@ -32,7 +32,8 @@ impl Locker {
     ///
     /// On Redis one to lock when all are free, one to renew and one to unlock, for any number of names. Each thread
     /// asks for itself, and a lease of several locks isn't handed over. Over several slots of a cluster one for each
-    /// slot and one more to lock: the call takes the slots one after the other, in an order that all processes share. On `file:` all files are changed at once.
+    /// slot and one more to lock: the call takes the slots one after the other, in an order that all processes share.
+    /// On `file:` all files are changed at once.
     ///
     /// # Differences from `std`
     ///

@@ -83,8 +83,8 @@ impl Locker {
 ///   [`update`](Self::update) return it.
 /// - There is no poisoning. A panic discards the change, and the next holder finds
 ///   [`was_abandoned`](crate::LockGuard::was_abandoned) true: the value is whole, other work may be half done.
-/// - On Redis waiting processes are served first come, first served, and their threads fairly, see [`Locker::lock`]. `std`
-///   promises no order.
+/// - On Redis waiting processes are served first come, first served, and their threads fairly, see [`Locker::lock`].
+///   `std` promises no order.
 /// - Calls with a timeout exist.
 /// - A guard may be sent to another thread.
 ///
@@ -160,7 +160,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
         ValueGuard::update(self.lock()?, change)
     }
 
-    /// Changes the value by a closure that can fail, as [`update`](Self::update) does; after an error nothing is stored.
+    /// Changes the value by a closure that can fail, as [`update`](Self::update) does; after an error nothing is
+    /// stored.
     ///
     /// # Errors
     ///

@@ -70,8 +70,8 @@ impl Locker {
 /// # What breaks them
 ///
 /// - A lease can end early, see the [crate documentation](crate#what-a-lease-promises).
-/// - Programs that give the name another number of permits. A call that has waited for some seconds looks for that, and warns of
-///   it in the log.
+/// - Programs that give the name another number of permits. A call that has waited for some seconds looks for that, and
+///   warns of it in the log.
 /// - A holder that crashes keeps its permits until its own lease ends.
 /// - A name that is also held to read: no order is promised between waiting readers and waiters for permits.
 ///

@@ -1,7 +1,7 @@
 //! The threads of a process that want the same name: one has the turn, the others wait for it.
 //!
-//! It uses `base`, `lease` and the traits of `engine`. What always holds here: a name has one turn, one thread or guard has
-//! it, and what belongs to it moves along.
+//! It uses `base`, `lease` and the traits of `engine`. What always holds here: a name has one turn, one thread or guard
+//! has it, and what belongs to it moves along.
 
 pub(crate) mod local;
 mod sync;
@@ -38,8 +38,8 @@ pub(crate) enum TurnState {
 
 /// The owner for which this process asks the engine. It belongs to the thread that has the turn.
 pub(crate) struct Contender {
-    /// The same for all questions, so that an attempt whose answer was lost is found again. One whose lease was broken gets
-    /// nothing any more: then there is another contender.
+    /// The same for all questions, so that an attempt whose answer was lost is found again. One whose lease was broken
+    /// gets nothing any more: then there is another contender.
     pub(crate) owner: Owner,
     pub(crate) wait: Box<dyn Wait>,
     pub(crate) state: ContenderState,

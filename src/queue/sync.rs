@@ -1,10 +1,10 @@
 //! What the local queue is made of. Its model test puts other types in their place, which try out the orders in
 //! which threads can run.
 //!
-//! A channel here has one receiver, which gives up the processor once and then sleeps: whoever has to wait needn't hurry,
-//! because those that hurry take what is offered. To spin before, as other channels do, takes the processor from the thread
-//! that is waited for. To sleep at once has it woken at the next offer, in place of the thread that made it: of two
-//! on one processor, the other would then find nobody who waits, and ask the engine each time.
+//! A channel here has one receiver, which gives up the processor once and then sleeps: whoever has to wait needn't
+//! hurry, because those that hurry take what is offered. To spin before, as other channels do, takes the processor from
+//! the thread that is waited for. To sleep at once has it woken at the next offer, in place of the thread that made it:
+//! of two on one processor, the other would then find nobody who waits, and ask the engine each time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The only door to time, threads, locks, channels, look-ups, connections and randomness.
 //!
-//! It uses nothing else of this crate. No other module asks the system for any of these (`tests/layers.rs` checks it), so a
-//! simulation can take the place of this one module.
+//! It uses nothing else of this crate. No other module asks the system for any of these (`tests/layers.rs` checks it),
+//! so a simulation can take the place of this one module.
 
 #[cfg(feature = "_sockets")]
 pub(crate) mod net;

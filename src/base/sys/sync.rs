@@ -1,8 +1,8 @@
 //! The locks inside this crate: those of `std`, which a panic doesn't poison.
 //!
-//! Those of `parking_lot` won't do: it keeps all threads of a process that wait in one table. A forked child has a copy of its
-//! parent's table, with threads in it that the child doesn't have, and which perhaps was locked at that moment. A thread
-//! of `std` waits at its own lock, so a child can wait for whatever it has made itself.
+//! Those of `parking_lot` won't do: it keeps all threads of a process that wait in one table. A forked child has a copy
+//! of its parent's table, with threads in it that the child doesn't have, and which perhaps was locked at that moment.
+//! A thread of `std` waits at its own lock, so a child can wait for whatever it has made itself.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{self, PoisonError, TryLockError};

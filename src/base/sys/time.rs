@@ -46,8 +46,8 @@ pub(crate) fn boot() -> Duration {
     Namespace::own().on_host(now)
 }
 
-/// By how much the time since boot of this process' time namespace differs from that of its host: processes of one host that
-/// share a directory have to mean the same by a time.
+/// By how much the time since boot of this process' time namespace differs from that of its host: processes of one host
+/// that share a directory have to mean the same by a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Namespace {
     ahead: Duration,
@@ -60,8 +60,8 @@ impl Namespace {
         if let Some(own) = OWN.get() {
             return *own;
         }
-        // Where there are none there is no such file. Not in `get_or_init`: a child that is forked off meanwhile would wait
-        // for a thread that stayed with its parent.
+        // Where there are none there is no such file. Not in `get_or_init`: a child that is forked off meanwhile would
+        // wait for a thread that stayed with its parent.
         let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
         let own = Namespace::parse(&offsets).unwrap_or_default();
         *OWN.get_or_init(|| own)

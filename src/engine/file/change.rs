@@ -1,8 +1,8 @@
 //! How the state of names is changed: the one way to do it.
 //!
-//! The files of all names are locked, in the order in which the claim has them, and read; the rules make the change; what has
-//! changed is written, the files are unlocked, and who is concerned is told. A process that dies on the way leaves each file as it was,
-//! or as it was to be; its own part in it ends with its presence.
+//! The files of all names are locked, in the order in which the claim has them, and read; the rules make the change;
+//! what has changed is written, the files are unlocked, and who is concerned is told. A process that dies on the way
+//! leaves each file as it was, or as it was to be; its own part in it ends with its presence.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -71,8 +71,8 @@ fn create_file(root: &Dir, parent: &Dir, name: &OsStr) -> io::Result<()> {
     })
 }
 
-/// Has a file hold this: all of it, or what it held before, also when this process crashes. What a crash has left of it before is
-/// replaced: there is one draft for each file.
+/// Has a file hold this: all of it, or what it held before, also when this process crashes. What a crash has left of it
+/// before is replaced: there is one draft for each file.
 pub(super) fn replace_file(root: &Arc<Dir>, below: &Path, content: &[u8]) -> io::Result<()> {
     let dir = root.parent_of(below)?.ok_or(ErrorKind::NotFound)?;
     let draft = below.with_extension("draft");
@@ -149,8 +149,8 @@ fn create_part(parent: &Dir, part: &OsStr, rights: &Metadata) -> io::Result<()> 
     })
 }
 
-/// Where no other user may write, so that nobody can put anything into the place of what is made there. If others may write in a
-/// directory, it is one within: they can move that, but do nothing in it.
+/// Where no other user may write, so that nobody can put anything into the place of what is made there. If others may
+/// write in a directory, it is one within: they can move that, but do nothing in it.
 pub(super) struct Workshop<'a> {
     within: &'a Dir,
     own: Option<Dir>,
@@ -258,8 +258,8 @@ pub(super) fn give(file: &File, rights: &Metadata, bits: u32) -> io::Result<()> 
     file.set_permissions(Permissions::from_mode(mode | sticky))
 }
 
-/// An error if this process may not write up to there: nothing of it must be written then. Behind that limit the kernel writes a
-/// part of what it was given, and ends the process at the next write.
+/// An error if this process may not write up to there: nothing of it must be written then. Behind that limit the kernel
+/// writes a part of what it was given, and ends the process at the next write.
 pub(super) fn check_size(end: usize) -> io::Result<()> {
     match getrlimit(Resource::Fsize).current {
         Some(most) if most < end as u64 => {

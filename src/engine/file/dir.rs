@@ -1,5 +1,5 @@
-//! Open directories: what is in one is found there, whatever becomes of the path that led to it. And the one that a URL names, which
-//! is made when something is to be written there.
+//! Open directories: what is in one is found there, whatever becomes of the path that led to it. And the one that a URL
+//! names, which is made when something is to be written there.
 //!
 //! What always holds here: a name that is looked up has one part, and is not followed if it is a link. So
 //! nobody who may write in the directory can lead its user out of it.
@@ -243,8 +243,8 @@ pub(super) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Since Linux 6.13 a file whose times were asked for has its next write note a time of its own, which takes longer than
-/// the write: here nobody asks for them.
+/// Since Linux 6.13 a file whose times were asked for has its next write note a time of its own, which takes longer
+/// than the write: here nobody asks for them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn identity_at(dir: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Identity> {
     use rustix::fs::{StatxFlags, makedev, statx};
@@ -330,8 +330,8 @@ impl Root {
         }
     }
 
-    /// The one that was at its path when somebody looked last: for whoever has just seen a name's file at its own, and has
-    /// told `hold`.
+    /// The one that was at its path when somebody looked last: for whoever has just seen a name's file at its own, and
+    /// has told `hold`.
     pub(super) fn held(&self) -> io::Result<Arc<Dir>> {
         let held = self.held.lock().clone();
         held.map_or_else(|| self.get(), Ok)

@@ -27,8 +27,8 @@ use crate::engine::rules::{PresenceId, Values};
 pub(super) const RIGHTS: &str = "the directory's owner and rights";
 const LENGTH: &str =
     "how long a file this process may write (`ulimit -f`), and the quota of its disk";
-const DESCRIPTORS: &str = "the limit of open files (`ulimit -n`): this process has so many open, and those of idle locks \
-                           are closed already";
+const DESCRIPTORS: &str = "the limit of open files (`ulimit -n`): this process has so many open, and those of idle \
+                           locks are closed already";
 pub(super) const DISK: &str = "the directory, its disk and its rights";
 
 /// What a process has open of a directory.
@@ -39,7 +39,8 @@ pub(super) struct Files {
     /// The files of names that were used last.
     names: Mutex<HashMap<Key, Arc<NameFile>>>,
     pub(super) presences: OwnPresences,
-    /// The lockers of this process, which hear at once of leases that one of them has ended. Others find it when they look.
+    /// The lockers of this process, which hear at once of leases that one of them has ended. Others find it when they
+    /// look.
     pub(super) receivers: Receivers,
 }
 
@@ -229,8 +230,8 @@ impl Values for &Files {
     }
 }
 
-/// Which owner of this process has which presence. One that nobody has rests, and is the next one's: it is made once, and
-/// not for each lock.
+/// Which owner of this process has which presence. One that nobody has rests, and is the next one's: it is made once,
+/// and not for each lock.
 #[derive(Debug, Default)]
 pub(super) struct OwnPresences(Mutex<Presences>);
 
@@ -243,7 +244,8 @@ struct Presences {
 #[derive(Debug)]
 struct Known {
     presence: Arc<Presence>,
-    /// When it was last found at its path; `None` when that must be looked at, because the directory may be another one.
+    /// When it was last found at its path; `None` when that must be looked at, because the directory may be another
+    /// one.
     seen: Option<Instant>,
     /// Whether others have copies of it, which keep it open.
     is_copied: bool,
@@ -278,8 +280,8 @@ impl OwnPresences {
         Ok(true)
     }
 
-    /// That of an owner as others find it: another one, should it have been removed, with its directory or alone. For who has
-    /// the owner's names locked.
+    /// That of an owner as others find it: another one, should it have been removed, with its directory or alone. For
+    /// who has the owner's names locked.
     pub(super) fn found(&self, owner: &Owner, root: &Root) -> io::Result<PresenceId> {
         let mut presences = self.0.lock();
         let known = presences.of.get_mut(owner).ok_or(ErrorKind::NotFound)?;
@@ -292,8 +294,8 @@ impl OwnPresences {
         Ok(known.presence.id())
     }
 
-    /// The directory is another than before, or a file was opened, and it may be: it was made anew at the same path, or one
-    /// that was there is back.
+    /// The directory is another than before, or a file was opened, and it may be: it was made anew at the same path, or
+    /// one that was there is back.
     pub(super) fn look_again(&self) {
         let mut presences = self.0.lock();
         let Presences { of, resting } = &mut *presences;

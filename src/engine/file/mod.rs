@@ -1,10 +1,12 @@
 //! Locks in a directory of this host, whose leases end with their processes.
 //!
-//! Who holds a name, and who waits for it, stands in its file, by the rules that memory follows. The file is locked only while it is
-//! changed. Each owner has a presence, a FIFO, by which it is told, and by which others know that its process lives.
+//! Who holds a name, and who waits for it, stands in its file, by the rules that memory follows. The file is locked
+//! only while it is changed. Each owner has a presence, a FIFO, by which it is told, and by which others know that its
+//! process lives.
 //!
-//! It uses `base`, the seam, `engine::rules` and `engine::url`. What always holds here: a name's file is changed only while it is
-//! locked, and as a whole; what a file says of an owner counts while its presence is open, and while the file is at its path.
+//! It uses `base`, the seam, `engine::rules` and `engine::url`. What always holds here: a name's file is changed only
+//! while it is locked, and as a whole; what a file says of an owner counts while its presence is open, and while the
+//! file is at its path.
 
 use std::collections::BTreeSet;
 use std::fs::File;

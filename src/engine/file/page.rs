@@ -8,13 +8,15 @@
 //! 2 S   or here
 //! ```
 //!
-//! What always holds here: whenever the process is killed, the file has the text before a write or the
-//! one after it. A short text is written with its head into the first page by one call, which the kernel does wholly or not
-//! at all. A long one is written to where the one in use isn't, and then the head alone. The room for a write is there before the
-//! head is written, and the room for another long text as long as this one: a disk that becomes full keeps none from being replaced.
+//! What always holds here: whenever the process is killed, the file has the text before a write or the one after it. A
+//! short text is written with its head into the first page by one call, which the kernel does wholly or not at all. A
+//! long one is written to where the one in use isn't, and then the head alone. The room for a write is there before the
+//! head is written, and the room for another long text as long as this one: a disk that becomes full keeps none from
+//! being replaced.
 //!
-//! A power cut may leave parts of several writes, by which the sum is wrong. Such a text is of another boot, and counts as
-//! none; in the same boot somebody else has written to the file. Whoever reads has the file locked, and whoever writes.
+//! A power cut may leave parts of several writes, by which the sum is wrong. Such a text is of another boot, and counts
+//! as none; in the same boot somebody else has written to the file. Whoever reads has the file locked, and whoever
+//! writes.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -270,8 +272,8 @@ fn read_page(file: &File, page: &mut [u8; PAGE + 1]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Which boot of the host it is, so far as the host tells. It doesn't tell enough: a container may have a boot id of its own, and
-/// share the directory with processes that have another.
+/// Which boot of the host it is, so far as the host tells. It doesn't tell enough: a container may have a boot id of
+/// its own, and share the directory with processes that have another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BootId(pub(super) [u8; 8]);
 
@@ -294,7 +296,8 @@ impl BootId {
         })
     }
 
-    /// That of a host that doesn't tell. A text whose sum is wrong then counts as none: it may be what a power cut left.
+    /// That of a host that doesn't tell. A text whose sum is wrong then counts as none: it may be what a power cut
+    /// left.
     pub(super) const UNKNOWN: BootId = BootId(*b"--------");
 
     pub(super) fn is_known(self) -> bool {

@@ -1,5 +1,5 @@
-//! Presences: FIFOs in the directory, each of which one process has open for reading. Others write to one to wake it, and see by
-//! the kernel whether it lives: its end closes with the process, in whatever way that ends.
+//! Presences: FIFOs in the directory, each of which one process has open for reading. Others write to one to wake it,
+//! and see by the kernel whether it lives: its end closes with the process, in whatever way that ends.
 //!
 //! What always holds here: a presence that can be seen at its path is open, or will
 //! never be again, because it gets its name when it is open, and no name is used twice. So whoever finds one closed may
@@ -212,8 +212,8 @@ pub(super) fn notify(dir: &Dir, id: PresenceId) -> io::Result<()> {
     }
 }
 
-/// Sleeps until somebody writes to `own`, one of those that are watched is gone, or the time is over. Who has written until
-/// then is forgotten, so the caller looks afterwards at whatever it may have been about.
+/// Sleeps until somebody writes to `own`, one of those that are watched is gone, or the time is over. Who has written
+/// until then is forgotten, so the caller looks afterwards at whatever it may have been about.
 pub(super) fn sleep(
     own: &Presence,
     watched: &[Watched],

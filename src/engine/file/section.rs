@@ -1,12 +1,14 @@
-//! The state file of a name: where it is, and the sections in which it is read and changed, one at a time, of all threads of all processes.
+//! The state file of a name: where it is, and the sections in which it is read and changed, one at a time, of all
+//! threads of all processes.
 //!
-//! What always holds here: whoever is in a section has the file locked by flock(2), no other thread of this process is in one of the
-//! same `NameFile`, and the file was at its path when the section began. A section is unlocked explicitly, because a child that is
-//! being spawned has a copy of the descriptor for a moment.
+//! What always holds here: whoever is in a section has the file locked by flock(2), no other thread of this process is
+//! in one of the same `NameFile`, and the file was at its path when the section began. A section is unlocked
+//! explicitly, because a child that is being spawned has a copy of the descriptor for a moment.
 //!
-//! A section lasts for some system calls, and is never held while a process is forked by the thread that is in it: the lock belongs
-//! to the open file, which both then have, and the child would unlock what its parent locked. If another thread forks meanwhile,
-//! then the child never leaves that section, and opens files of its own. The lock ends when the parent leaves it.
+//! A section lasts for some system calls, and is never held while a process is forked by the thread that is in it: the
+//! lock belongs to the open file, which both then have, and the child would unlock what its parent locked. If another
+//! thread forks meanwhile, then the child never leaves that section, and opens files of its own. The lock ends when the
+//! parent leaves it.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -141,8 +143,8 @@ impl NameFile {
         })
     }
 
-    /// `None`: another file is at its path by now, or none, and this one says nothing any more. The error is of the kind `TimedOut` if
-    /// others were in it until the time was over.
+    /// `None`: another file is at its path by now, or none, and this one says nothing any more. The error is of the
+    /// kind `TimedOut` if others were in it until the time was over.
     pub(super) fn section(
         &self,
         lock_mode: LockMode,
@@ -172,8 +174,8 @@ impl NameFile {
         page::note_seen(&self.file, token.number)
     }
 
-    /// Tries at least once, also when the deadline is over. One that is over at once is too short if others are in a section
-    /// at that moment, which says nothing about the lock.
+    /// Tries at least once, also when the deadline is over. One that is over at once is too short if others are in a
+    /// section at that moment, which says nothing about the lock.
     fn enter(&self, lock_mode: LockMode, deadline: &Deadline) -> io::Result<Section<'_>> {
         let (begun, mut sleeps) = (time::now(), lock_mode.sleeps().waits());
         loop {
@@ -260,8 +262,8 @@ pub(super) fn read_unlocked(file: &File) -> io::Result<Option<Written>> {
     Ok(found.and_then(|(found, _)| written_of(found)))
 }
 
-/// What became of the last waiters of this process that stayed awake for a lock. Where locks are held for long it doesn't pay; then
-/// one waiter in some does it, to find out when that has changed.
+/// What became of the last waiters of this process that stayed awake for a lock. Where locks are held for long it
+/// doesn't pay; then one waiter in some does it, to find out when that has changed.
 #[derive(Debug, Default)]
 pub(super) struct SpinBudget {
     /// How many times one had to sleep in the end, or at once, since one was served in time.

@@ -1,7 +1,7 @@
 //! A name's state as text: a line for the counter, and one for each entry of its list.
 //!
-//! `<state> <mode> [token=] [since=] [until=] [door=<id> <owner>]`, and `broken door=<id> <owner>`. Times are seconds since this boot. If any of them is an end, a
-//! line `booted` tells them from those of another.
+//! `<state> <mode> [token=] [since=] [until=] [door=<id> <owner>]`, and `broken door=<id> <owner>`. Times are seconds
+//! since this boot. If any of them is an end, a line `booted` tells them from those of another.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -142,7 +142,8 @@ struct Fields {
 }
 
 impl Fields {
-    /// A line without an owner has no presence, so the owner, in which a label may have any character, is what follows the presence.
+    /// A line without an owner has no presence, so the owner, in which a label may have any character, is what follows
+    /// the presence.
     fn parse(mut rest: &str) -> Option<Self> {
         let mut fields = Fields::default();
         while !rest.is_empty() {
@@ -264,7 +265,8 @@ fn are_to_come(name: &NameState) -> bool {
     timed.any(|entry| entry.since > latest)
 }
 
-/// What was to end at a time has ended: that was a time of another boot. The others' presences tell whether they live, as always.
+/// What was to end at a time has ended: that was a time of another boot. The others' presences tell whether they live,
+/// as always.
 pub(super) fn after_reboot(mut written: Written) -> Written {
     let now = BootClock.now();
     let mut was_held = false;
@@ -280,15 +282,16 @@ pub(super) fn after_reboot(mut written: Written) -> Written {
     written
 }
 
-/// When the host was booted, in seconds since 1970: by the wall clock, which is one for all processes of a host. Its distance from the
-/// time since boot stays as it is until somebody sets it.
+/// When the host was booted, in seconds since 1970: by the wall clock, which is one for all processes of a host. Its
+/// distance from the time since boot stays as it is until somebody sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Booted(u64);
 
 impl Booted {
     const WORD: &str = "booted";
 
-    /// Two boots are further apart. A leap second and what two clocks that are read one after the other may differ by are less.
+    /// Two boots are further apart. A leap second and what two clocks that are read one after the other may differ by
+    /// are less.
     const TOLERANCE: Duration = Duration::from_secs(2);
 
     fn now() -> Self {

@@ -1,8 +1,10 @@
-//! What is done for a directory as a whole: what ended processes have left is removed whenever somebody opens it, together with some
-//! files of names that nobody has used for long; and a diagnosis says which promise doesn't hold there.
+//! What is done for a directory as a whole: what ended processes have left is removed whenever somebody opens it,
+//! together with some files of names that nobody has used for long; and a diagnosis says which promise doesn't hold
+//! there.
 //!
-//! What always holds here: the file of a name is removed while it is locked. Whoever has it open finds at the next change that it
-//! isn't at its path any more, and opens another. Its counter is a day behind the host's clock, from which the next token comes.
+//! What always holds here: the file of a name is removed while it is locked. Whoever has it open finds at the next
+//! change that it isn't at its path any more, and opens another. Its counter is a day behind the host's clock, from
+//! which the next token comes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, TryLockError};

@@ -1,4 +1,5 @@
-//! How one owner comes to a lock of a directory: it asks, and sleeps in the kernel until it is told, or one ahead of it is gone.
+//! How one owner comes to a lock of a directory: it asks, and sleeps in the kernel until it is told, or one ahead of it
+//! is gone.
 
 use std::io;
 use std::sync::Arc;
@@ -33,12 +34,12 @@ pub(super) struct FileWait {
     touched: Instant,
 }
 
-/// So often a waiter looks although nothing woke it: one process may have made a change and died before it told of it, and
-/// not be one that the waiter watches.
+/// So often a waiter looks although nothing woke it: one process may have made a change and died before it told of it,
+/// and not be one that the waiter watches.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A waiter looks this much later for each that waits ahead of it. A look locks the file and reads the whole line, and a line of a
-/// thousand must not keep a release from the file.
+/// A waiter looks this much later for each that waits ahead of it. A look locks the file and reads the whole line, and
+/// a line of a thousand must not keep a release from the file.
 const LOOK_OF_EACH: Duration = LOOK;
 
 /// How long a waiter sleeps at most before it looks.
@@ -46,8 +47,8 @@ fn look_every(place: u32) -> Duration {
     LOOK + LOOK_OF_EACH * place
 }
 
-/// So long a waiter stays awake before it sleeps, if few are ahead of it and this paid for others: many locks are held for less
-/// time than it takes to be woken. It lets others run meanwhile.
+/// So long a waiter stays awake before it sleeps, if few are ahead of it and this paid for others: many locks are held
+/// for less time than it takes to be woken. It lets others run meanwhile.
 const AWAKE: Duration = Duration::from_micros(400);
 const FEW: u32 = 4;
 
@@ -177,7 +178,8 @@ impl FileWait {
         Ok(seen)
     }
 
-    /// Whether others see that it has the lock: the file and its presence may have been removed meanwhile. If not, it asks.
+    /// Whether others see that it has the lock: the file and its presence may have been removed meanwhile. If not, it
+    /// asks.
     fn is_in_sight(&self, file: &NameFile, request: Request<'_>) -> io::Result<bool> {
         let Some(presence) = self.files.presences.of(request.owner) else {
             return Ok(false);

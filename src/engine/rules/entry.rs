@@ -105,8 +105,8 @@ pub(super) struct Step {
     pub(super) now: BootInstant,
     /// By what the owner that asks is known to live.
     pub(super) presence: Option<PresenceId>,
-    /// The counter that fencing tokens come from: a token that is granted later is above it. One for all names: a name that
-    /// nobody holds needs no state.
+    /// The counter that fencing tokens come from: a token that is granted later is above it. One for all names: a name
+    /// that nobody holds needs no state.
     pub(super) last_used: u64,
     /// To whom a name was granted, as they waited, until they are told.
     pub(super) granted: Vec<Entry>,

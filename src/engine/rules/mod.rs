@@ -1,9 +1,9 @@
 //! The rules of names: who holds them, who waits, and who is next. Memory and directories follow them; those of
 //! `lua/` are the same, in the language of Redis.
 //!
-//! They use `base`, what the seam is made of, and `engine::line`. What always holds here: nothing blocks or looks at a clock, and all
-//! that one call changes is consistent when it returns. Whoever was granted a name by it is told by the engine. An owner that
-//! waits stays in the queue until it leaves, or is found to be gone: it needn't ask again.
+//! They use `base`, what the seam is made of, and `engine::line`. What always holds here: nothing blocks or looks at a
+//! clock, and all that one call changes is consistent when it returns. Whoever was granted a name by it is told by the
+//! engine. An owner that waits stays in the queue until it leaves, or is found to be gone: it needn't ask again.
 
 mod entry;
 mod name;
@@ -61,9 +61,10 @@ impl Table {
         self
     }
 
-    /// Asks once, for all names or none. An owner that `waits` enters all queues at once, or keeps its places, also when its turn
-    /// comes in one of them: so of two waiters one is in front of the other wherever they meet, and none waits for one behind it.
-    /// One that has lost its place somewhere gives up the others and enters all queues anew. An owner that doesn't wait leaves.
+    /// Asks once, for all names or none. An owner that `waits` enters all queues at once, or keeps its places, also
+    /// when its turn comes in one of them: so of two waiters one is in front of the other wherever they meet, and none
+    /// waits for one behind it. One that has lost its place somewhere gives up the others and enters all queues anew.
+    /// An owner that doesn't wait leaves.
     pub(crate) fn ask(
         &mut self,
         request: Request<'_>,
@@ -283,8 +284,8 @@ impl Table {
         Broken { holders, owners }
     }
 
-    /// Forgets who has a lock, as a server does that loses its data, or one whose lease has run out, and lets in the next.
-    /// Gives who had it.
+    /// Forgets who has a lock, as a server does that loses its data, or one whose lease has run out, and lets in the
+    /// next. Gives who had it.
     #[cfg(feature = "testing")]
     pub(crate) fn forget(&mut self, key: &Key, is_abandoned: bool) -> Vec<Owner> {
         let state = self.names.entry(key.clone()).or_default();

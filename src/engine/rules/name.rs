@@ -1,8 +1,8 @@
-//! One name: the list of those that hold it and of those that wait, as the file of a directory has it line by line. The rules are
-//! those of `lua/lib/hand_off.lua`.
+//! One name: the list of those that hold it and of those that wait, as the file of a directory has it line by line. The
+//! rules are those of `lua/lib/hand_off.lua`.
 //!
-//! When a holder leaves, or is found to be gone, the name is granted to the next waiter, which gets its lease when it asks. So
-//! no waiter could be let in now, unless the time of a holder is over; the next owner that asks finds that.
+//! When a holder leaves, or is found to be gone, the name is granted to the next waiter, which gets its lease when it
+//! asks. So no waiter could be let in now, unless the time of a holder is over; the next owner that asks finds that.
 
 use std::collections::BTreeSet;
 use std::mem::discriminant;
@@ -22,8 +22,8 @@ use crate::engine::{Release, Request};
 pub(crate) struct NameState {
     /// Until when the next exclusive holder is to be told that the one before never released.
     pub(crate) abandoned_until: Option<BootInstant>,
-    /// First those that hold it, all in one way, then the others; all in the order in which they came. Two queues are among
-    /// them: readers, who are let in together, and the other waiters, one after the other.
+    /// First those that hold it, all in one way, then the others; all in the order in which they came. Two queues are
+    /// among them: readers, who are let in together, and the other waiters, one after the other.
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -321,8 +321,8 @@ impl NameState {
         }
     }
 
-    /// The waiter whose turn it is. Readers come when an exclusive holder has ended, unless the first of the others goes
-    /// before readers, and when no other waits.
+    /// The waiter whose turn it is. Readers come when an exclusive holder has ended, unless the first of the others
+    /// goes before readers, and when no other waits.
     fn next(&self, after_exclusive: bool) -> Option<usize> {
         let (reader, other) = (self.first(true), self.first(false));
         match other {

@@ -50,8 +50,8 @@ impl<'a> Parts<'a> {
 
 #[cfg(feature = "_sockets")]
 impl Parts<'_> {
-    /// Whether a user, and the beginning of a password, may be what stands in the place of the hosts, which were forgotten:
-    /// `user:12?secret=1`. No user has the name of an address, or `localhost`.
+    /// Whether a user, and the beginning of a password, may be what stands in the place of the hosts, which were
+    /// forgotten: `user:12?secret=1`. No user has the name of an address, or `localhost`.
     pub(crate) fn may_be_login(&self) -> bool {
         let authority = self.authority.unwrap_or_default();
         let (host, _) = authority.split_once(':').unwrap_or_default();

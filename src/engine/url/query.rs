@@ -59,8 +59,8 @@ impl Query {
         duration.map(Some).ok_or_else(reason)
     }
 
-    /// Complains of what wasn't taken. The key isn't `shown` where it may be the end of a password with a `?` or an `&`,
-    /// unless a known key was mistyped. A key without a value isn't shown either: it is more likely such an end.
+    /// Complains of what wasn't taken. The key isn't `shown` where it may be the end of a password with a `?` or an
+    /// `&`, unless a known key was mistyped. A key without a value isn't shown either: it is more likely such an end.
     pub(crate) fn finish(self, known: &str, shown: bool) -> Result<(), String> {
         let Some((key, value)) = self.0.first() else {
             return Ok(());

@@ -20,9 +20,9 @@ pub use valued::RwLock;
 impl Locker {
     /// Takes a lock to read, together with other readers, blocking while a writer holds it.
     ///
-    /// Returns the guard of one reader. Each reader has a lease of its own, with its own ttl and fencing token, so a storage
-    /// can't use [the tokens](LockGuard::fencing_token) of readers to refuse late ones. By default a reader waits behind a
-    /// writer that waits, and when a writer has ended all waiting readers are let in together;
+    /// Returns the guard of one reader. Each reader has a lease of its own, with its own ttl and fencing token, so a
+    /// storage can't use [the tokens](LockGuard::fencing_token) of readers to refuse late ones. By default a reader
+    /// waits behind a writer that waits, and when a writer has ended all waiting readers are let in together;
     /// [`prefer`](crate::LockerBuilder::prefer) changes that. Each thread that reads asks the engine for itself.
     ///
     /// # Guarantees
@@ -50,7 +50,8 @@ impl Locker {
     /// # Errors
     ///
     /// - The errors of [`lock`](Self::lock).
-    /// - [`Error::Unsupported`](crate::Error::Unsupported) with a [`prefer`](crate::LockerBuilder::prefer) that the engine hasn't.
+    /// - [`Error::Unsupported`](crate::Error::Unsupported) with a [`prefer`](crate::LockerBuilder::prefer) that the
+    ///   engine hasn't.
     ///
     /// # Examples
     ///
@@ -71,7 +72,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for [`read`](Self::read).
+    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for
+    /// [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -91,7 +93,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for [`read`](Self::read).
+    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for
+    /// [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -135,7 +138,8 @@ impl Locker {
     /// # Errors
     ///
     /// - The errors of [`lock`](Self::lock).
-    /// - [`Error::Unsupported`](crate::Error::Unsupported) with a [`prefer`](crate::LockerBuilder::prefer) that the engine hasn't.
+    /// - [`Error::Unsupported`](crate::Error::Unsupported) with a [`prefer`](crate::LockerBuilder::prefer) that the
+    ///   engine hasn't.
     ///
     /// # Examples
     ///
@@ -155,7 +159,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for [`read`](Self::read).
+    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for
+    /// [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -175,7 +180,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for [`read`](Self::read).
+    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for
+    /// [`read`](Self::read).
     ///
     /// # Examples
     ///

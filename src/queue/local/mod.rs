@@ -1,20 +1,20 @@
 //! The threads of this process that want one name: one of them has the turn, the others wait here.
 //!
-//! The turn is the right to ask the engine for a name, and to hold it. [`Turn`] is owned by one thread or guard at
-//! a time. Its owner may pass it to the next thread in the queue, with a hand-off (the type `W`), or offer both to whichever
-//! thread comes first. When it is dropped it goes to the next thread with the default hand-off; without one, the queue of that
-//! name is gone. So no thread waits for a turn that nobody has.
+//! The turn is the right to ask the engine for a name, and to hold it. [`Turn`] is owned by one thread or guard at a
+//! time. Its owner may pass it to the next thread in the queue, with a hand-off (the type `W`), or offer both to
+//! whichever thread comes first. When it is dropped it goes to the next thread with the default hand-off; without one,
+//! the queue of that name is gone. So no thread waits for a turn that nobody has.
 //!
-//! A turn is sent to a thread while the queue is locked, and only to one that is in the queue. A thread that ends its wait
-//! takes itself out under the same lock; if it isn't in the queue any more, the turn was sent to it.
+//! A turn is sent to a thread while the queue is locked, and only to one that is in the queue. A thread that ends its
+//! wait takes itself out under the same lock; if it isn't in the queue any more, the turn was sent to it.
 //!
-//! What is offered lies in the queue. A thread that enters takes it at once, although others wait: it runs already, and they
-//! would have to be woken. The first that waits is told of the offer, and keeps its place if it comes too late. Always: *if
-//! something is offered, a thread waits that was told of an offer and hasn't looked since.* So who ends its wait takes
-//! what is offered, under the same lock: it may be the one that was told.
+//! What is offered lies in the queue. A thread that enters takes it at once, although others wait: it runs already, and
+//! they would have to be woken. The first that waits is told of the offer, and keeps its place if it comes too late.
+//! Always: *if something is offered, a thread waits that was told of an offer and hasn't looked since.* So who ends its
+//! wait takes what is offered, under the same lock: it may be the one that was told.
 //!
-//! Besides these, a thread is sent one message at most, by whoever has its [`LookAgain`]: to look whether it still wants
-//! to wait. It says nothing about the turn, so it may come at any time, and late.
+//! Besides these, a thread is sent one message at most, by whoever has its [`LookAgain`]: to look whether it still
+//! wants to wait. It says nothing about the turn, so it may come at any time, and late.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};

@@ -109,7 +109,10 @@ fn text_is_read_as_written_over_any_other() {
         let extent = replace(&file, &written);
         let (read_text, read_extent) = read(&file, &BOOT).unwrap().unwrap();
         assert_eq!(Some(read_text), text(&written));
-        assert_eq!((read_extent.at, read_extent.length), (extent.at, extent.length));
+        assert_eq!(
+            (read_extent.at, read_extent.length),
+            (extent.at, extent.length)
+        );
         assert!(length_of(&file) >= PAGE && is_extent(extent.at, extent.length));
         // Without reading it again.
         let written = any_text(random);
@@ -165,7 +168,8 @@ fn text_that_is_longer_than_any_is_refused() {
     assert_eq!(found(&content_of(&file), &BOOT), text("a text"));
 }
 
-/// A process that is killed has made some of the room, or written some of the steps, the last of them wholly or not at all.
+/// A process that is killed has made some of the room, or written some of the steps, the last of them wholly or not at
+/// all.
 #[test]
 fn write_that_was_cut_short_leaves_the_text_before_it() {
     for_cases(64, |random| {
