@@ -13,8 +13,8 @@
 //! # }
 //! ```
 //!
-//! [`Locker`] says where locks can live, and [`LockGuard`] what it means to hold one. [`LockerBuilder`] has the
-//! options, [`Error`] all that can go wrong.
+//! See [`Locker`] for the places where locks can live, [`LockGuard`] for what it means to hold one, [`LockerBuilder`]
+//! for the options, and [`Error`] for what can go wrong.
 //!
 //! # Primitives
 //!
@@ -26,15 +26,15 @@
 //! | [`Locker::lock`] | one | [`LockGuard`] |
 //! | [`Locker::lock_all`] | one, several names, all or none | [`LockGuard`] |
 //! | [`Locker::read`], [`Locker::write`] | many readers, or one writer | [`LockGuard`] |
-//! | [`Locker::semaphore`] | so many at a time | [`Semaphore`] |
+//! | [`Locker::semaphore`] | a fixed number at a time | [`Semaphore`] |
 //! | `Locker::mutex` | one, with a value | `Mutex` (feature `value`) |
 //! | `Locker::rwlock` | many readers, or one writer, with a value | `RwLock` (feature `value`) |
 //!
 //! # What a lease promises
 //!
-//! A lock has to become free when its holder crashes. So it is a *lease*, which ends by itself after its time to live
-//! (ttl), and which a thread of the guard renews. On `file:` no lease ends by
-//! itself: the lock is free when its process has ended.
+//! A lock must become free when its holder crashes. So it is a *lease*: it ends after its time to live (ttl), unless
+//! the guard's own thread renews it. On `file:` a lease doesn't end with time. The kernel frees the lock when its
+//! process ends.
 //!
 //! While [`LockGuard::is_held`] is true, no other guard of that name is valid, as long as the server keeps what it
 //! was told and clocks run at the same speed within 1 %. A lease counts from before its request was sent, on a clock
@@ -47,12 +47,13 @@
 //!   disks.
 //! - The holder is paused between its last check and its write, for longer than its ttl. It can't notice that.
 //!
-//! Against both, send [`LockGuard::fencing_token`] along with each write, and have the storage refuse smaller tokens.
-//! That works for exclusive holders. Readers, and holders of permits, have different tokens at the same time.
+//! Against both, send [`LockGuard::fencing_token`] with each write. If your storage rejects older tokens, a holder that
+//! lost its lease without noticing can't overwrite its successor's work. That works for exclusive holders. Readers, and
+//! holders of permits, have different tokens at the same time.
 //!
 //! # What is logged
 //!
-//! The library logs by the `log` crate, and never an owner string or a password.
+//! The library logs through the `log` crate. It never logs an owner string or a password.
 //!
 //! - As warnings: a lease that is lost or can't be renewed; a release that failed in a drop or in the background; an
 //!   inbox that hears nothing; a call that waits for a lock that its own thread holds; [`Locker::from_env`] without
@@ -72,7 +73,7 @@
 //! | `etcd` | no | locks in etcd |
 //! | `zookeeper` | no | locks in ZooKeeper |
 //! | `testing` | no | `testing::Fake`: for tests, locks by a clock that the test moves |
-//! | `tls` | no | `rediss://` and `valkeys://`, with `etcd` `etcds://`, and with `zookeeper` `zks://`, by rustls and its ring provider |
+//! | `tls` | no | `rediss://` and `valkeys://`, with `etcd` `etcds://`, and with `zookeeper` `zks://`, with rustls and its ring provider |
 //! | `metrics` | no | `metrics::MetricsObserver`, an [`Observer`] for the `metrics` crate |
 //!
 //! `memory:` is always there. The crate is tested on Linux, and written for macOS too.

@@ -39,13 +39,13 @@ struct Early {
     at: Instant,
 }
 
-/// More are kept in mind of none: the others learn it by their next renewal.
+/// At most this many are remembered. Other guards learn of it at their next renewal.
 const MOST_EARLY: usize = 32;
 
 /// A lease that has no guard after this time doesn't get any. Until then each guard that is made is compared.
 const EARLY: Duration = Duration::from_secs(10);
 
-/// Where a guard is in there.
+/// Where a guard is in the registry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot(usize);
 

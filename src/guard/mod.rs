@@ -42,7 +42,7 @@ mod release;
 /// A lease ends early if the server can't be reached for a ttl, if this process is paused for as long, or if somebody
 /// deletes the key. So call [`is_held`](Self::is_held) or [`check`](Self::check) before each step that matters, or
 /// wait on [`lost`](Self::lost). Send [`fencing_token`](Self::fencing_token) along with each write, so that the
-/// storage can refuse a late one of an exclusive holder.
+/// storage can refuse a late write of an exclusive holder.
 ///
 /// # In async programs
 ///

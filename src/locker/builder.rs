@@ -29,7 +29,7 @@ use crate::locker::Locker;
 /// | [`renew_every`](Self::renew_every) | 10 ms to ttl / 2 | ttl / 3 |
 /// | [`renew`](Self::renew) | | `true` |
 /// | [`max_hold`](Self::max_hold) | 1 ms and up | none |
-/// | [`prefer`](Self::prefer) | `Nobody`, `Readers`, `Writers` | `Nobody` |
+/// | [`prefer`](Self::prefer) | `Fair`, `Readers`, `Writers` | `Fair` |
 /// | [`hand_over`](Self::hand_over) | any | 1 ms |
 /// | [`backoff`](Self::backoff) | 100 us to 60 s; 0.0 to 1.0 | 1 ms, 100 ms, 0.5 |
 /// | [`attempts`](Self::attempts) | 1 and up | none |
@@ -88,7 +88,7 @@ impl LockerBuilder {
 
     /// Sets the prefix that keeps applications apart: up to 64 of `A-Z a-z 0-9 . _ -`. Default: `crosslock`.
     ///
-    /// With an empty one the key of a lock on Redis is the name itself, so that other programs can share it.
+    /// If it is empty, the key of a lock on Redis is the name itself, so that other programs can share it.
     ///
     /// # Examples
     ///
@@ -104,10 +104,10 @@ impl LockerBuilder {
 
     /// Sets how long a lease lasts without renewal: 100 ms to 24 h. Default: 10 s.
     ///
-    /// Others wait for so long after a holder has crashed. A short ttl costs more renewals, and a process that can't
-    /// renew for as long (a pause, a slow disk, a network that is down) loses its locks. On `file:` a crashed holder's
-    /// lock is free at once. There the ttl matters when leases aren't renewed; else a third of it says how often a
-    /// holder looks whether its lock was broken.
+    /// If a holder crashes, others wait this long. A short ttl costs more renewals, and a process that can't renew for
+    /// that long (a pause, a slow disk, a network that is down) loses its locks. On `file:` the lock of a crashed
+    /// holder is free at once. There the ttl matters if leases aren't renewed. If they are, a holder looks three times
+    /// per ttl whether its lock was broken.
     ///
     /// # Examples
     ///
@@ -155,10 +155,10 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets for how long a lease is renewed: 1 ms and up. Default: without end.
+    /// Sets how long a lease is renewed: 1 ms and up. Default: without end.
     ///
-    /// After this time the lease isn't renewed any more, and is lost within a ttl. So a holder that hangs doesn't
-    /// keep its lock for ever.
+    /// After this time the lease isn't renewed any more, and is lost within a ttl. So a holder that hangs can't keep
+    /// its lock for ever.
     ///
     /// # Examples
     ///
@@ -304,7 +304,7 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets how many replicas must have a lease before it is granted or renewed, on Redis. 0 and up, default: 0.
+    /// Sets how many replicas must confirm a lease before it is granted or renewed, on Redis. 0 and up, default: 0.
     ///
     /// With as many as there are replicas, a failover loses no lease. With fewer it may: see `docs/replicas.md`. A
     /// lease that too few replicas confirm isn't granted, and isn't renewed. `?min_replicas=N` in the URL goes before
@@ -340,10 +340,10 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets by how much the clocks of servers may differ that take each other's place. 0 to ttl / 4, default: 10 ms
+    /// Sets how far the clocks of servers that replace each other may differ. 0 to ttl / 4, default: 10 ms
     /// where servers do that, with Sentinel, in a cluster and with [`min_replicas`](Self::min_replicas).
     ///
-    /// A lease is valid for as much less than its ttl. `?clock_skew=10ms` in the URL goes before this.
+    /// A lease is valid for as much less than its ttl. `?clock_skew=10ms` in the URL takes precedence.
     ///
     /// # Examples
     ///

@@ -67,7 +67,7 @@ enum Message<K: Label, W: Default> {
     LookAgain,
 }
 
-/// Has a thread that waits look whether it still wants to, from another thread, once.
+/// Wakes a waiting thread, once, so that it checks whether its call was cancelled.
 pub(crate) struct LookAgain<K: Label, W: Default> {
     tell: Sender<Message<K, W>>,
     told: AtomicBool,
