@@ -105,14 +105,17 @@ impl Files {
     ) -> Result<T> {
         let (owner, error) = (request.owner, |e| self.error(request.key(), e));
         let is_new = self.take_presence(owner).map_err(error)?;
+        let presence_of = || self.presences.of(owner).map(|one| one.id());
+        let taken = presence_of();
         let changed = self.change(request.claim.keys(), when, |names| {
             let presence = self.presences.found(owner, &self.root);
             let presence = presence.map_err(error)?;
             names.table.set_presence(owner, Some(presence));
             Ok((change(names)?, names.table.mentions(owner)))
         });
-        if changed.is_err() && is_new {
-            // Should anything have been written for it, that is over.
+        if changed.is_err() && (is_new || presence_of() != taken) {
+            // Should anything have been written for it, that is over: by this presence, or by one that somebody has
+            // removed.
             self.presences.close(owner);
         }
         let (done, stays) = changed?;

@@ -78,6 +78,24 @@ fn owner_with_another_presence_than_before_is_seen() {
 }
 
 #[test]
+fn owner_whose_presence_was_removed_has_nothing_after_a_change_that_fails() {
+    let (place, claim) = (Place::new(), claim());
+    let owner = place.has(&claim);
+    let presence = place.files.presences.of(&owner).unwrap();
+    let name = format!(".door-{}", presence.id());
+    fs::remove_file(place.directory.path().join(name)).unwrap();
+    let failed: Result<()> = place.files.change_by_presence(
+        request(&claim, &owner),
+        (LockMode::Urgent, &deadline()),
+        |_| Err(place.files.no_state(&claim.key)),
+    );
+    assert!(failed.is_err());
+    let verified = place.change(&claim, &owner, Change::Verify);
+    assert_eq!(verified, Outcome::NOT_OWNER);
+    assert!(!is_taken(&other(&place), &claim));
+}
+
+#[test]
 fn lock_whose_value_can_not_be_stored_ends_with_its_guard() {
     let (place, claim) = (Place::new(), claim());
     let owner = place.has(&claim);
