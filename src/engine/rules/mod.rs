@@ -95,7 +95,21 @@ impl Table {
                 since: self.step.now,
             }));
         }
-        let keeps_places = waits && known == keys.len();
+        let holder = self.enter_queues(request, waits, waits && known == keys.len());
+        Ok(Answer::Taken {
+            is_queued: waits,
+            holder,
+        })
+    }
+
+    /// An owner that waits stays in all queues, or enters them anew; another leaves. Gives a holder, for the log.
+    fn enter_queues(
+        &mut self,
+        request: Request<'_>,
+        waits: bool,
+        keeps_places: bool,
+    ) -> Option<String> {
+        let keys = request.claim.keys();
         for key in keys {
             if let Some(state) = self.names.get_mut(key)
                 && !keeps_places
@@ -113,10 +127,7 @@ impl Table {
             }
             self.forget_if_free(key);
         }
-        Ok(Answer::Taken {
-            is_queued: waits,
-            holder,
-        })
+        holder
     }
 
     /// Gives the owner, whose turn it is everywhere, all names with one token.
