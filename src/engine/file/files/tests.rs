@@ -1,0 +1,100 @@
+use super::*;
+use std::fs;
+
+fn root(directory: &tempfile::TempDir) -> Root {
+    Root::new(directory.path().to_owned(), false)
+}
+
+fn count(root: &Root) -> usize {
+    fs::read_dir(root.path()).unwrap().count()
+}
+
+fn take(presences: &OwnPresences, owner: &Owner, directory: &Root) -> (Arc<Presence>, bool) {
+    let is_new = presences.take(owner, directory).unwrap();
+    (presences.of(owner).unwrap(), is_new)
+}
+
+#[test]
+fn owner_keeps_its_presence_and_leaves_it_to_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let (presences, path) = (OwnPresences::default(), &root(&directory));
+    let [first, second, third] = [(); 3].map(|()| Owner::new());
+    let (presence, is_new) = take(&presences, &first, path);
+    let (again, is_new_again) = take(&presences, &first, path);
+    assert!(is_new && !is_new_again && presence.id() == again.id());
+    let (other, _) = take(&presences, &second, path);
+    assert!(other.id() != presence.id() && count(path) == 2);
+    presences.give_back(&first);
+    assert!(presences.of(&first).is_none() && presences.of(&second).is_some());
+    let (next, is_new) = take(&presences, &third, path);
+    assert!(is_new && next.id() == presence.id() && count(path) == 2);
+}
+
+#[test]
+fn only_some_presences_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let (presences, path) = (OwnPresences::default(), &root(&directory));
+    let owners: Vec<_> = (0..2 * MOST_RESTING).map(|_| Owner::new()).collect();
+    for owner in &owners {
+        presences.take(owner, path).unwrap();
+    }
+    assert_eq!(count(path), owners.len());
+    for owner in &owners {
+        presences.give_back(owner);
+    }
+    assert_eq!(count(path), MOST_RESTING);
+    drop(presences);
+    assert_eq!(count(path), 0);
+}
+
+#[test]
+fn presence_that_is_closed_is_gone_and_not_used_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (presences, path) = (OwnPresences::default(), &root(&directory));
+    let [first, second] = [(); 2].map(|()| Owner::new());
+    let id = take(&presences, &first, path).0.id();
+    presences.close(&first);
+    assert!(presences.of(&first).is_none() && count(path) == 0);
+    // Nobody has one.
+    presences.close(&first);
+    presences.give_back(&first);
+    assert!(take(&presences, &second, path).0.id() != id);
+}
+
+#[test]
+fn presence_that_was_removed_while_it_rested_is_not_used_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (presences, path) = (OwnPresences::default(), &root(&directory));
+    let [first, second] = [(); 2].map(|()| Owner::new());
+    let id = take(&presences, &first, path).0.id();
+    presences.give_back(&first);
+    let entry = fs::read_dir(path.path()).unwrap().next().unwrap();
+    fs::remove_file(entry.unwrap().path()).unwrap();
+    let long_ago = Instant::now().checked_sub(2 * LOOK_EVERY).unwrap();
+    presences.0.lock().resting[0].seen = Some(long_ago);
+    let (presence, _) = take(&presences, &second, path);
+    assert!(presence.id() != id && stays(&presence));
+}
+
+/// Else one that is always in use would never be made to look new.
+#[test]
+fn presence_that_is_given_back_is_not_taken_for_seen() {
+    let directory = tempfile::tempdir().unwrap();
+    let (presences, path) = (OwnPresences::default(), &root(&directory));
+    let [first, second] = [(); 2].map(|()| Owner::new());
+    let id = take(&presences, &first, path).0.id();
+    let long_ago = Instant::now().checked_sub(2 * LOOK_EVERY).unwrap();
+    presences.0.lock().of.get_mut(&first).unwrap().seen = Some(long_ago);
+    fs::remove_file(
+        fs::read_dir(path.path())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path(),
+    )
+    .unwrap();
+    presences.give_back(&first);
+    let (presence, _) = take(&presences, &second, path);
+    assert!(presence.id() != id && stays(&presence));
+}

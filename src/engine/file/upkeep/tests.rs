@@ -1,0 +1,76 @@
+use super::*;
+use std::fs;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn directory_for_everybody_is_weak() {
+    let directory = tempfile::tempdir().unwrap();
+    for (mode, verdict) in [
+        (0o700, "fine"),
+        (0o2770, "fine"),
+        (0o755, "fine"),
+        (0o777, "weak"),
+        (0o1777, "weak"),
+    ] {
+        fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
+        let found = fs::metadata(directory.path()).unwrap();
+        let found = rights(directory.path(), false, &found);
+        assert_eq!(found.verdict.to_string(), verdict, "{mode:o}");
+    }
+}
+
+#[test]
+fn private_directory_is_told_to_be_of_one_user() {
+    let directory = tempfile::tempdir().unwrap();
+    let found = fs::metadata(directory.path()).unwrap();
+    for (is_private, is_told) in [(true, true), (false, false)] {
+        let finding = rights(directory.path(), is_private, &found);
+        assert_eq!(finding.verdict.to_string(), "fine");
+        assert_eq!(finding.found.contains("file:///var/lock/"), is_told);
+    }
+}
+
+#[test]
+fn trial_excludes_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let finding = locking(&Dir::at(directory.path()).unwrap()).unwrap();
+    assert_eq!(finding.verdict.to_string(), "fine", "{finding:?}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn file_system_of_proc_is_not_known() {
+    let proc = Dir::at("/proc".as_ref()).unwrap();
+    let verdict = file_system(&proc).unwrap().verdict;
+    assert_eq!(verdict.to_string(), "unknown");
+}
+
+#[test]
+fn network_file_systems_are_weak() {
+    for (kind, verdict) in [
+        (Kind::Local("ext4"), "fine"),
+        (Kind::InMemory("tmpfs"), "fine"),
+        (Kind::Layer("overlayfs"), "fine"),
+        (Kind::Network("nfs"), "weak"),
+    ] {
+        assert_eq!(judged(kind).verdict.to_string(), verdict);
+    }
+    assert_eq!(kind_of(0x6969), Some(Kind::Network("nfs")));
+    assert_eq!(kind_of(0x9fa0), None);
+}
+
+#[test]
+fn full_disk_is_weak() {
+    let mut found = rustix::fs::statvfs("/").unwrap();
+    (found.f_frsize, found.f_bavail) = (4096, 1 << 20);
+    (found.f_files, found.f_favail) = (1000, 500);
+    assert_eq!(room(&found).verdict.to_string(), "fine");
+    found.f_favail = 5;
+    assert_eq!(room(&found).verdict.to_string(), "weak");
+    found.f_files = 0;
+    assert_eq!(room(&found).verdict.to_string(), "fine");
+    found.f_bavail = 0;
+    assert_eq!(room(&found).verdict.to_string(), "weak");
+}
