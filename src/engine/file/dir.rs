@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use crate::base::error::Result;
 use crate::base::sys::sync::Mutex;
-use crate::engine::url::invalid_url;
-use crate::engine::url::parts::{Parts, decoded_bytes};
 
 /// What is in it can be used, and not what it says is in it: that needs other rights.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -385,38 +382,6 @@ impl Root {
         }
         Ok(dir)
     }
-}
-
-/// A fixed place, whatever the environment says: a cron job and a shell of one user have to meet.
-pub(super) fn private_directory() -> PathBuf {
-    format!("/tmp/crosslock-{}", rustix::process::geteuid()).into()
-}
-
-pub(super) fn directory_of(url: &str) -> Result<PathBuf> {
-    understand(url).map_err(|reason| invalid_url(url, &reason))
-}
-
-fn understand(url: &str) -> Result<PathBuf, String> {
-    let parts = Parts::of(url)?;
-    if !parts.path.starts_with('/') && parts.authority.is_none() {
-        return Err("a directory is named by its whole path: file:///dir".into());
-    }
-    if !parts.authority.is_none_or(is_this_host) {
-        return Err("locks live on this host: use file:///dir, with three slashes".into());
-    }
-    if parts.query.is_some() {
-        return Err("a directory's ? is written %3F".into());
-    }
-    let directory = PathBuf::from(OsString::from_vec(decoded_bytes(parts.path)?));
-    if directory.file_name().is_none() {
-        return Err("it names no directory: use file:///dir, or file: for a private one".into());
-    }
-    Ok(directory)
-}
-
-/// RFC 8089 has both.
-fn is_this_host(authority: &str) -> bool {
-    authority.is_empty() || authority.eq_ignore_ascii_case("localhost")
 }
 
 #[cfg(test)]

@@ -9,19 +9,23 @@
 //! file is at its path.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::slice;
 use std::sync::{Arc, Weak};
 
 use self::change::Names;
 use self::create::open_to_read;
-use self::dir::{Dir, Root, directory_of, is_exhausted, private_directory};
+use self::dir::{Dir, Root, is_exhausted};
 use self::files::{DISK, Files, RIGHTS};
 use self::section::{LockMode, file_name, key_of, read_unlocked};
 use self::wait::FileWait;
 use super::rules::{Broken, Entry, Table, Values};
 use super::url::invalid_url;
+use super::url::parts::{Parts, decoded_bytes};
 use super::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, denied,
 };
@@ -57,7 +61,8 @@ impl FileEngine {
     pub(crate) fn open(url: &str, rest: &str) -> Result<Self> {
         let private = rest.is_empty();
         let directory = if private {
-            private_directory()
+            // A fixed place, whatever the environment says: a cron job and a shell of one user have to meet.
+            format!("/tmp/crosslock-{}", rustix::process::geteuid()).into()
         } else {
             directory_of(url)?
         };
@@ -355,4 +360,31 @@ impl Engine for FileEngine {
         let (table, now) = self.look(key)?;
         Ok(table.free_permits(key, of, now))
     }
+}
+
+fn directory_of(url: &str) -> Result<PathBuf> {
+    understand(url).map_err(|reason| invalid_url(url, &reason))
+}
+
+fn understand(url: &str) -> Result<PathBuf, String> {
+    let parts = Parts::of(url)?;
+    if !parts.path.starts_with('/') && parts.authority.is_none() {
+        return Err("a directory is named by its whole path: file:///dir".into());
+    }
+    if !parts.authority.is_none_or(is_this_host) {
+        return Err("locks live on this host: use file:///dir, with three slashes".into());
+    }
+    if parts.query.is_some() {
+        return Err("a directory's ? is written %3F".into());
+    }
+    let directory = PathBuf::from(OsString::from_vec(decoded_bytes(parts.path)?));
+    if directory.file_name().is_none() {
+        return Err("it names no directory: use file:///dir, or file: for a private one".into());
+    }
+    Ok(directory)
+}
+
+/// RFC 8089 has both.
+fn is_this_host(authority: &str) -> bool {
+    authority.is_empty() || authority.eq_ignore_ascii_case("localhost")
 }
