@@ -20,13 +20,13 @@ use std::time::Duration;
 
 use ::redis::Value;
 
+use super::connection::Shortfall;
 use super::failure::Failure;
 use super::keys::Keys;
 use super::script::{Call, Command, Needs, Order, Script};
 use super::server::{Answer, Server};
 use super::servers::{Route, Servers};
 use super::settings::Kind;
-use super::shortfall::Shortfall;
 use crate::base::claim::{Claim, Mode, Prefer};
 use crate::base::clock::Deadline;
 use crate::base::error::{Cause, Error, Result};
@@ -35,8 +35,6 @@ use crate::base::token::Token;
 use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
 use crate::engine::{Request, Unanswered, denied};
-
-mod change;
 
 const LOGIN: &str = "user, password and rights";
 
@@ -69,7 +67,7 @@ impl Commands {
     }
 
     /// The call of a verb for an owner: its arguments stand behind the owner.
-    fn call_for<'a>(
+    pub(super) fn call_for<'a>(
         &'a self,
         request: Request<'a>,
         [one, several]: [&str; 2],
@@ -154,7 +152,7 @@ impl Commands {
     }
 
     /// Sends it to the server of its names.
-    fn send(
+    pub(super) fn send(
         &self,
         request: Request<'_>,
         call: &Call<'_>,
@@ -180,7 +178,7 @@ impl Commands {
         Ok(answer.map_err(|e| self.error(key, e.error))?.value)
     }
 
-    fn unconfirmed(&self, key: &Key, shortfall: Shortfall) -> Error {
+    pub(super) fn unconfirmed(&self, key: &Key, shortfall: Shortfall) -> Error {
         let error = self.unavailable(key, shortfall.to_string());
         error.advising("check its replicas")
     }
@@ -246,12 +244,12 @@ fn known_within(ttl: Duration) -> Duration {
     ttl / 4
 }
 
-fn millis(ttl: Duration) -> String {
+pub(super) fn millis(ttl: Duration) -> String {
     ttl.as_millis().to_string()
 }
 
 /// As the scripts have it: see `lua/lib/mode.lua`. Only who asks has preferences.
-fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
+pub(super) fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
     match (claim.mode, claim.prefer) {
         (Mode::Exclusive, Prefer::Writers) => "w".into(),
         (Mode::Exclusive, _) => "x".into(),
@@ -296,7 +294,7 @@ fn taken(parts: &[Value]) -> Option<Taken> {
 }
 
 /// A token, or another number that a script answers; with the value, if that was asked for.
-fn number(value: Value) -> Option<(u64, Option<Stored>)> {
+pub(super) fn number(value: Value) -> Option<(u64, Option<Stored>)> {
     match value {
         Value::Int(number) => Some((number.try_into().ok()?, None)),
         Value::Array(parts) => match <[Value; 2]>::try_from(parts).ok()? {

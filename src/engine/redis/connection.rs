@@ -1,17 +1,21 @@
 //! A connection, from its handshake on, and what goes out on it in one write with a command.
+//!
+//! Behind commands that replicas must have, WAIT asks whether enough of them have what these wrote. It proves nothing of a command
+//! that wrote nothing: replicas may have all that this connection wrote, and lack what another has. So what must be on replicas
+//! is written by each copy of its command, or isn't believed.
 
 use std::fmt;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::redis::{ServerError, Value};
 
 use super::failure::{Failure, said};
 use super::reply::Replies;
 use super::script::Command;
-use super::settings::{Kind, Settings};
-use super::shortfall::{Confirmation, Shortfall};
+use super::settings::{Kind, Replicas, Settings};
 use crate::base::clock::Deadline;
 use crate::engine::net;
 use crate::engine::net::address::{Endpoint, HostPort};
@@ -328,4 +332,80 @@ impl Request<'_> {
 
 fn is_unknown_script(value: &Value) -> bool {
     matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")
+}
+
+/// WAIT, behind commands that replicas must have. One that has no answer to it has none at all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Confirmation(Replicas);
+
+impl Confirmation {
+    /// `None` where no replica must have what these write.
+    pub(super) fn of(settings: &Settings, command: &dyn Command) -> Option<Self> {
+        let replicas = settings.replicas;
+        let needed = replicas.filter(|_| command.is_for_replicas());
+        needed.map(Confirmation)
+    }
+
+    /// Sends it behind what is to be answered by that deadline.
+    pub(super) fn append_to(self, packed: &mut Vec<u8>, deadline: &Deadline) {
+        let mut wait = ::redis::cmd("WAIT");
+        let patience = self.patience(deadline.remaining()).as_millis();
+        wait.arg(self.0.least).arg(patience);
+        wait.write_packed_command(packed);
+    }
+
+    /// For how long the server waits for its replicas: never for ever, which 0 would be, and not until the deadline, by
+    /// which its answer has to be here.
+    fn patience(self, left: Duration) -> Duration {
+        let share = self.0.timeout.min(left / 2);
+        share.max(Duration::from_millis(1))
+    }
+
+    /// What was answered to it behind commands that were carried out.
+    pub(super) fn shortfall(self, acknowledged: Value) -> Result<Option<Shortfall>, Failure> {
+        let least = self.0.least;
+        match acknowledged {
+            Value::Int(have) if have >= i64::from(least) => Ok(None),
+            Value::Int(have) => Ok(Some(Shortfall { have, least })),
+            Value::ServerError(error) => Err(unconfirmed(error)),
+            _ => Err(Failure::Other(
+                "it doesn't answer WAIT as a Redis server does".into(),
+            )),
+        }
+    }
+}
+
+/// How many replicas have what was written, and how many should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shortfall {
+    have: i64,
+    least: u32,
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shortfall { have, least } = self;
+        write!(
+            f,
+            "it has what was written, but only {have} of its replicas are known to have it, and min_replicas is {least}: a \
+             failover may lose it"
+        )
+    }
+}
+
+/// A server that was made a replica meanwhile refuses WAIT, and ends one that was under way.
+fn unconfirmed(error: ServerError) -> Failure {
+    let is_ended = error.code() == "UNBLOCKED";
+    match Failure::from(error) {
+        Failure::Other(cause) if is_ended || cause.to_string().contains("replica") => {
+            Failure::Demoted(cause)
+        }
+        Failure::Other(cause) => {
+            Failure::Other(format!("min_replicas needs the command WAIT: {cause}").into())
+        }
+        Failure::Denied(cause) => {
+            Failure::Denied(format!("min_replicas needs the command WAIT (+wait): {cause}").into())
+        }
+        failure => failure,
+    }
 }

@@ -1,5 +1,20 @@
-//! Where the server keeps what belongs to a name.
+//! Where the server keeps what belongs to a name: its keys, their slot in a cluster, and the channels of its namespace.
+//!
+//! | server | the channel of an inbox | where inboxes hear of broken leases |
+//! |---|---|---|
+//! | in no cluster | `ns:inbox:<id>` | `ns:inbox:broken` |
+//! | in a cluster, for each slot | `ns:inbox:<id>:{tag}` | `ns:inbox:broken:{tag}` |
+//!
+//! A namespace has neither a colon nor a brace, and the id of an inbox is a UUID. Scripts take a channel with a brace for a
+//! sharded one.
+//!
+//! It uses `base`. What always holds here: all keys of a name are on one slot, no two names share a key, and nodes count slots
+//! in the same way, as the cluster specification has it.
 
+use std::sync::OnceLock;
+
+use super::settings::Kind;
+use crate::base::fork::get_or_make;
 use crate::base::name::Key;
 
 /// The keys of a name, all on one cluster slot.
@@ -76,85 +91,125 @@ fn has_hash_tag(key: &str) -> bool {
     behind.find('}').is_some_and(|length| length > 0)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::name::Namespace;
-    use crate::base::random::{WORD, for_any};
+/// What puts the channels for a name into its slot; `None` where there are no slots.
+pub(super) fn tag(kind: Kind, key: &Key) -> Option<&'static str> {
+    let has_slots = kind == Kind::Cluster;
+    has_slots.then(|| tag_of(slot_of(&Keys::of(key).lock)))
+}
 
-    fn keys(namespace: &str, name: &str) -> Keys {
-        Keys::of(&Key::new(&Namespace::new(namespace).unwrap(), name).unwrap())
-    }
-
-    /// The part of a key that decides on its slot, as the cluster specification has it.
-    fn hashed(key: &str) -> &str {
-        let Some((_, behind)) = key.split_once('{') else {
-            return key;
-        };
-        match behind.split_once('}') {
-            Some((tag, _)) if !tag.is_empty() => tag,
-            _ => key,
-        }
-    }
-
-    #[test]
-    fn keys_are_as_documented() {
-        for (namespace, name, lock, tag) in [
-            ("app", "counter", "{app:counter}", "{app:counter}"),
-            ("", "counter", "counter", "{counter}"),
-            ("", "{user}:1", "{user}:1", "{user}:1"),
-            ("", "{user}", "{user}", "{user}:"),
-        ] {
-            let kinds = ["fence", "queue", "waiters", "readers", "holders", "value"];
-            let others = kinds.map(|kind| format!("{tag}:{kind}"));
-            let keys = keys(namespace, name);
-            assert_eq!(keys.all()[0], lock);
-            assert_eq!(keys.all()[1..], others);
-        }
-    }
-
-    #[test]
-    fn keys_of_a_name_share_a_slot() {
-        for_any(|random| {
-            let namespace = random.text_of(WORD, 1..=64);
-            let name = match random.bool() {
-                true => random.text_of("a{}:", 1..=20),
-                false => random.text(1..=99),
-            };
-            let keys = keys(&namespace, &name);
-            for key in keys.all() {
-                assert_eq!(hashed(key), hashed(&keys.lock));
-            }
-        });
-    }
-
-    #[test]
-    fn no_two_names_of_the_empty_namespace_share_what_stands_beside_them() {
-        for_any(|random| {
-            let [x, y] = [(); 2].map(|()| random.text_of("a{}", 1..=6));
-            if x == y {
-                return;
-            }
-            let (one, two) = (keys("", &x), keys("", &y));
-            assert_ne!(&one.lock, &two.lock);
-            for key in &one.all()[1..] {
-                assert!(!two.all().contains(key), "{} {}", x, y);
-            }
-        });
-    }
-
-    #[test]
-    fn keys_are_injective() {
-        for_any(|random| {
-            let [a, b] = [(); 2].map(|()| random.text_of("abc", 1..=2));
-            let [x, y] = [(); 2].map(|()| random.text_of("a{}:", 1..=8));
-            if (&a, &x) == (&b, &y) {
-                return;
-            }
-            let (one, two) = (keys(&a, &x), keys(&b, &y));
-            for key in one.all() {
-                assert!(!two.all().contains(&key));
-            }
-        });
+/// The channel of one inbox.
+pub(super) fn channel(namespace: &str, inbox: &str, tag: Option<&str>) -> String {
+    match tag {
+        Some(tag) => [namespace, INBOX, inbox, ":{", tag, "}"].concat(),
+        None => [namespace, INBOX, inbox].concat(),
     }
 }
+
+/// The channel on which inboxes of a namespace hear whose leases were broken.
+pub(super) fn broken_channel(namespace: &str, tag: Option<&str>) -> String {
+    channel(namespace, BROKEN, tag)
+}
+
+/// The same, given the channel of an inbox.
+pub(super) fn broken_channel_beside(channel: &str) -> String {
+    let (namespace, inbox) = channel.split_once(INBOX).unwrap_or((channel, ""));
+    let slot = inbox.find(':').and_then(|at| inbox.get(at..));
+    [namespace, INBOX, BROKEN, slot.unwrap_or_default()].concat()
+}
+
+/// Whether inboxes hear of broken leases on it.
+pub(super) fn is_of_broken(channel: &str) -> bool {
+    let inbox = channel.split_once(INBOX).map(|(_, inbox)| inbox);
+    inbox.and_then(|inbox| inbox.split(':').next()) == Some(BROKEN)
+}
+
+const INBOX: &str = ":inbox:";
+const BROKEN: &str = "broken";
+
+/// How many slots a cluster has.
+pub(super) const SLOTS: u16 = 16384;
+
+/// The slot of a key: that of its hash tag, if it has one.
+pub(super) fn slot_of(key: &str) -> u16 {
+    slot(hashed(key).as_bytes())
+}
+
+/// A text of three letters or digits whose slot is this one: between braces it puts any key there.
+pub(super) fn tag_of(slot: u16) -> &'static str {
+    static TAGS: OnceLock<String> = OnceLock::new();
+    let start = LENGTH * usize::from(slot % SLOTS);
+    let tags = get_or_make(&TAGS, tags);
+    tags.get(start..start + LENGTH).unwrap_or_default()
+}
+
+/// The part of a key that decides on its slot: what stands between its first braces, if that isn't empty.
+fn hashed(key: &str) -> &str {
+    let behind = key.split_once('{').map(|(_, behind)| behind);
+    match behind.and_then(|behind| behind.split_once('}')) {
+        Some((tag, _)) if !tag.is_empty() => tag,
+        _ => key,
+    }
+}
+
+fn slot(hashed: &[u8]) -> u16 {
+    crc16(hashed) % SLOTS
+}
+
+/// The variant that is called XMODEM.
+fn crc16(bytes: &[u8]) -> u16 {
+    let step = |crc: u16, byte: &u8| {
+        let [high, _] = crc.to_be_bytes();
+        (crc << 8) ^ REMAINDERS[usize::from(high ^ byte)]
+    };
+    bytes.iter().fold(0, step)
+}
+
+/// What each byte adds.
+static REMAINDERS: [u16; 256] = remainders();
+
+const fn remainders() -> [u16; 256] {
+    const POLYNOMIAL: u16 = 0x1021;
+    let mut remainders = [0; 256];
+    let mut byte: u16 = 0;
+    while byte < 256 {
+        let mut crc = byte << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            let is_high = crc & 0x8000 != 0;
+            crc <<= 1;
+            if is_high {
+                crc ^= POLYNOMIAL;
+            }
+            bit += 1;
+        }
+        remainders[byte as usize] = crc;
+        byte += 1;
+    }
+    remainders
+}
+
+/// Of a tag.
+const LENGTH: usize = 3;
+
+/// The first tag of each slot, one behind the other. Some of the texts of this length are in each slot: a test looks.
+fn tags() -> String {
+    const LETTERS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let mut tags = vec![b'0'; LENGTH * usize::from(SLOTS)];
+    let mut found = vec![false; usize::from(SLOTS)];
+    for first in LETTERS {
+        for second in LETTERS {
+            for third in LETTERS {
+                let tag = [*first, *second, *third];
+                let slot = usize::from(slot(&tag));
+                if !found[slot] {
+                    found[slot] = true;
+                    tags[LENGTH * slot..][..LENGTH].copy_from_slice(&tag);
+                }
+            }
+        }
+    }
+    String::from_utf8(tags).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

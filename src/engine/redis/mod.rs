@@ -13,14 +13,13 @@ use std::time::Duration;
 
 use ::redis::Value;
 
-use self::address::{Address, At};
-use self::channel_names::{broken_channel, tag};
 use self::commands::{Commands, stored};
 use self::inbox::Inbox;
-use self::keys::{Keys, VALUE};
+use self::keys::{Keys, VALUE, broken_channel, tag};
+use self::leases::Held;
 use self::operators::{broken, inspection};
 use self::servers::{Refused, Route, Servers};
-use self::several::held::{self, Held};
+use self::settings::{Address, At};
 use self::several::{Means, Waiting};
 use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
 use crate::base::clock::{Clock, Deadline};
@@ -31,24 +30,21 @@ use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::value::Stored;
 
-mod address;
-mod channel_names;
 mod commands;
 mod connection;
 mod diagnosis;
 mod failure;
 mod inbox;
 mod keys;
+mod leases;
 mod lua;
 mod operators;
 mod reply;
-mod role;
 mod script;
 mod server;
 mod servers;
 mod settings;
 mod several;
-mod shortfall;
 mod wait;
 
 #[derive(Debug)]
@@ -87,7 +83,7 @@ fn clock_skew(address: &Address, options: &Options) -> Result<Duration> {
 impl RedisEngine {
     /// Connects once, so that a wrong URL, password or address is told now.
     pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
-        let address = address::parse(url)?;
+        let address = settings::parse(url)?;
         let clock_skew = clock_skew(&address, options)?;
         let engine = RedisEngine::of(Servers::new(address, options)?, clock_skew, clock);
         engine.servers.greet().map_err(|refused| match refused {
@@ -136,7 +132,7 @@ impl Engine for RedisEngine {
         change: Change<'_>,
         deadline: &Deadline,
     ) -> Result<Outcome> {
-        match held::parts(&self.commands, request.claim) {
+        match leases::parts(&self.commands, request.claim) {
             None => self.commands.change_lease(request, change, deadline),
             Some(parts) => Held::new(&self.commands, request, &parts).change(change, deadline),
         }
@@ -235,5 +231,5 @@ impl Engine for RedisEngine {
 
 #[cfg(test)]
 pub(super) fn check_url(url: &str) -> Result<()> {
-    address::parse(url).map(drop)
+    settings::parse(url).map(drop)
 }

@@ -8,9 +8,9 @@ use ::redis::{FromRedisValue, Value};
 
 use super::commands::Commands;
 use super::failure::Failure;
+use super::keys::slot_of;
 use super::server::Manner;
 use super::servers::Route;
-use super::servers::slots::slot_of;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;

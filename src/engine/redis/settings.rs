@@ -1,12 +1,16 @@
-//! What is the same for all servers of a URL.
+//! What a `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://` URL says, also with `+sentinel` or `+cluster` behind
+//! the scheme; and what is the same for all of its servers.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::address::{Address, At};
 use crate::base::error::Result;
 use crate::base::options::Options;
-use crate::engine::net::address::Login;
-use crate::engine::net::tls::Trust;
+use crate::engine::net::address::{Authority, Endpoint, HostPort, Login, Password, number};
+use crate::engine::net::tls::{OwnCertificate, Trust};
+use crate::engine::url::invalid_url;
+use crate::engine::url::parts::{Parts, decoded};
+use crate::engine::url::query::Query;
 
 /// What is the same for all servers of a URL.
 #[derive(Debug)]
@@ -99,3 +103,239 @@ impl Settings {
         }
     }
 }
+
+/// Where servers are, and who we are to them.
+#[derive(Debug)]
+pub(super) struct Address {
+    pub(super) at: At,
+    pub(super) tls: bool,
+    /// Certificates to trust instead of the system's.
+    pub(super) ca: Option<PathBuf>,
+    /// By which servers know us.
+    pub(super) own: Option<OwnCertificate>,
+    pub(super) login: Login,
+    pub(super) database: u32,
+    pub(super) given: Given,
+    /// For errors: the URL without user and password.
+    pub(super) shown: String,
+}
+
+/// How the server that has a name is found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// It is this one.
+    One(Endpoint),
+    /// These know which server is the master of that name.
+    Sentinels {
+        hosts: Vec<HostPort>,
+        master: String,
+        login: Login,
+    },
+    /// These are some of a cluster's nodes.
+    Cluster { hosts: Vec<HostPort> },
+}
+
+/// Options that a URL has, too. There they go before those of the builder.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) min_replicas: Option<u32>,
+    pub(super) replica_timeout: Option<Duration>,
+    pub(super) clock_skew: Option<Duration>,
+}
+
+const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
+const SENTINEL_PASSWORD: &str = "sentinel_password";
+
+const FORM: &str =
+    "use redis://user:password@host:port/0, with %2F for /, %3F for ? and %25 for % in a password";
+
+/// Understands all of a URL, or says which part it doesn't.
+pub(super) fn parse(url: &str) -> Result<Address> {
+    understand(url).map_err(|reason| invalid_url(url, &reason))
+}
+
+fn understand(url: &str) -> Result<Address, String> {
+    let (scheme, _) = url.split_once(':').ok_or(FORM)?;
+    let parts = Parts::of(url)?;
+    match scheme.to_ascii_lowercase().as_str() {
+        "unix" => unix(parts),
+        // A password that isn't escaped may have parted the URL, and then be taken for a query key.
+        scheme => {
+            let has_secret = url.contains('@') || url.contains(SENTINEL_PASSWORD);
+            tcp(scheme, parts, !parts.may_be_login() && !has_secret)
+        }
+    }
+}
+
+fn tcp(scheme: &str, parts: Parts<'_>, show_keys: bool) -> Result<Address, String> {
+    let (server_scheme, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
+    let tls = matches!(server_scheme, "rediss" | "valkeys");
+    let port = if kind == "sentinel" {
+        SENTINEL_PORT
+    } else {
+        PORT
+    };
+    let authority = Authority::parse(parts.authority.unwrap_or_default(), port);
+    let Authority { login, servers } = authority.map_err(|reason| format!("{reason}: {FORM}"))?;
+    has_password(&login)?;
+    let hosts: Vec<_> = servers.iter().map(HostPort::to_string).collect();
+    let hosts = hosts.join(",");
+    let mut query = Query::of(parts.query)?;
+    let (at, database, shown) = match kind {
+        "" => {
+            let database = database(parts.path)?;
+            let endpoint = Endpoint::Tcp(only(servers)?);
+            (At::One(endpoint), database, format!("{hosts}/{database}"))
+        }
+        "sentinel" => {
+            let (master, database) = master(parts.path)?;
+            let shown = format!("{hosts}/{master}/{database}");
+            (sentinels(servers, master, &mut query)?, database, shown)
+        }
+        "cluster" => match database(parts.path)? {
+            0 => (At::Cluster { hosts: servers }, 0, hosts),
+            _ => return Err("a cluster has database 0 alone: leave the path out".into()),
+        },
+        _ => return Err(format!("there is no +{kind}: use +sentinel or +cluster")),
+    };
+    let (ca, own) = match tls {
+        true => query.take_certificates()?,
+        false => (None, None),
+    };
+    let given = Given::take(&mut query)?;
+    query.finish(&known(tls, kind), show_keys)?;
+    Ok(Address {
+        at,
+        shown: format!("{scheme}://{shown}"),
+        tls,
+        ca,
+        own: own.map(|(chain, key)| OwnCertificate { chain, key }),
+        login,
+        database,
+        given,
+    })
+}
+
+fn only(servers: Vec<HostPort>) -> Result<HostPort, String> {
+    let [server] = <[_; 1]>::try_from(servers)
+        .map_err(|_| "several addresses are of redis+sentinel:// or redis+cluster://: name one")?;
+    Ok(server)
+}
+
+/// The name of a master, and a database.
+fn master(path: &str) -> Result<(String, u32), String> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let (name, rest) = path.split_at(path.find('/').unwrap_or(path.len()));
+    if name.contains('@') {
+        // It would be shown.
+        return Err("an @ in a master's name is %40, and a / in a password is %2F".into());
+    }
+    let name = decoded(name)?;
+    if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("it names no master: use redis+sentinel://host,host/mymaster".into());
+    }
+    Ok((name, database(rest)?))
+}
+
+fn sentinels(hosts: Vec<HostPort>, master: String, query: &mut Query) -> Result<At, String> {
+    let login = Login {
+        user: query.take("sentinel_username"),
+        password: query.take(SENTINEL_PASSWORD).map(Password::new),
+    };
+    has_password(&login)?;
+    Ok(At::Sentinels {
+        hosts,
+        master,
+        login,
+    })
+}
+
+fn has_password(login: &Login) -> Result<(), String> {
+    if login.user.is_some() && login.password.is_none() {
+        return Err("a user needs a password: use redis://user:password@host/".into());
+    }
+    Ok(())
+}
+
+/// The query keys that such a URL may have.
+fn known(tls: bool, kind: &str) -> String {
+    let mut known = String::new();
+    if tls {
+        known += "ca, cert, key, ";
+    }
+    if kind == "sentinel" {
+        known += "sentinel_username, sentinel_password, ";
+    }
+    known + GIVEN
+}
+
+const GIVEN: &str = "min_replicas, replica_timeout, clock_skew; a database is /N";
+
+impl Given {
+    fn take(query: &mut Query) -> Result<Self, String> {
+        let min_replicas = match query.take("min_replicas") {
+            Some(text) => {
+                let least = number(&text);
+                Some(least.ok_or("its min_replicas isn't a number: use ?min_replicas=1")?)
+            }
+            None => None,
+        };
+        Ok(Given {
+            min_replicas,
+            replica_timeout: query.take_duration("replica_timeout")?,
+            clock_skew: query.take_duration("clock_skew")?,
+        })
+    }
+}
+
+fn unix(parts: Parts<'_>) -> Result<Address, String> {
+    if !parts.authority.unwrap_or_default().is_empty() {
+        return Err("a socket is named by its whole path: use unix:///path.sock".into());
+    }
+    let path = decoded(parts.path)?;
+    if !path.starts_with('/') || Path::new(&path).file_name().is_none() {
+        return Err("it names no socket: use unix:///path.sock".into());
+    }
+    if socket2::SockAddr::unix(&path).is_err() {
+        return Err(format!("a socket's path can't have {} bytes", path.len()));
+    }
+    let mut query = Query::of(parts.query)?;
+    let login = Login {
+        user: query.take("user"),
+        password: query.take("pass").map(Password::new),
+    };
+    if login.user.is_some() && login.password.is_none() {
+        return Err("a user needs a password: use ?user=USER&pass=PASSWORD".into());
+    }
+    let database = query
+        .take("db")
+        .map_or(Ok(0), |db| number(&db).ok_or(NO_DATABASE))?;
+    let given = Given::take(&mut query)?;
+    query.finish(
+        "db, user, pass, min_replicas, replica_timeout, clock_skew",
+        false,
+    )?;
+    Ok(Address {
+        shown: format!("unix://{path}?db={database}"),
+        at: At::One(Endpoint::Unix(path.into())),
+        tls: false,
+        ca: None,
+        own: None,
+        login,
+        database,
+        given,
+    })
+}
+
+const NO_DATABASE: &str = "its database isn't a number: use redis://host:port/0";
+
+fn database(path: &str) -> Result<u32, String> {
+    match path {
+        "" | "/" => Ok(0),
+        path => Ok(number(&path[1..]).ok_or(NO_DATABASE)?),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use super::{ALLOW_INFO, Probe, text};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::options::Options;
-use crate::engine::redis::servers::slots::SLOTS;
+use crate::engine::redis::keys::SLOTS;
 use crate::engine::redis::servers::view::{NodeLine, node_lines};
 
 const REPLICATION: &str = "replication";

@@ -17,6 +17,7 @@ use crate::base::options::Options;
 use crate::engine::redis::commands::Commands;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::servers::greeting::greet;
 use crate::engine::redis::servers::heard::ask_all;
 
 mod facts;
@@ -151,7 +152,7 @@ fn silent(servers: &[Arc<Server>], deadline: &Deadline) -> Vec<String> {
     // An answer that comes at the last moment is that of a server that gave none.
     let until = deadline.within(2 * timeout);
     let answers = ask_all(servers, &until, move |server, deadline| {
-        let greeted = server.greet_by(&deadline.within(timeout));
+        let greeted = greet(server, &deadline.within(timeout));
         let failed = greeted.err().map(|failure| failure.cause().to_string());
         Ok(failed.map(|why| placed(server, &why)))
     });

@@ -14,10 +14,8 @@ use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::name::{Key, Namespace};
 use crate::base::sys;
-use crate::engine::redis::channel_names::channel;
 use crate::engine::redis::failure::Failure;
-use crate::engine::redis::keys::Keys;
-use crate::engine::redis::servers::slots::{slot_of, tag_of};
+use crate::engine::redis::keys::{Keys, channel, slot_of, tag_of};
 use crate::engine::redis::settings::Kind;
 
 const CHECK: &str = "rights";

@@ -7,8 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use super::pubsub::PubSub;
-use super::replies::Received;
+use super::pubsub::{PubSub, Received};
 use super::state::State;
 use crate::base::backoff::Waits;
 use crate::base::cancel::Cancel;

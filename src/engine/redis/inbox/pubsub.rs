@@ -1,19 +1,20 @@
-//! The connection of an inbox: what the server was asked, what it still has to answer, and whether it is alive.
+//! The connection of an inbox: what the server was asked, what it still has to answer, what it sends unasked, and whether it is
+//! alive.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::redis::Cmd;
+use ::redis::{Cmd, ServerError, Value};
 
-use super::replies::{Expected, Received, interpret};
 use crate::base::clock::Deadline;
 use crate::base::sys::time;
+use crate::base::token::Token;
 use crate::engine::net::limits::PUBSUB_SILENCE;
-use crate::engine::redis::channel_names::broken_channel_beside;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::keys::{broken_channel_beside, is_of_broken};
 use crate::engine::redis::settings::{Kind, Settings};
 
 /// What to send to the server, in this order.
@@ -162,54 +163,146 @@ fn with_broken(verb: &str, channels: &[Arc<str>]) -> Cmd {
     command
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The replies to one command.
+#[derive(Debug)]
+pub(super) enum Expected {
+    /// What INFO tells of the server, or an error.
+    ServerInfo,
+    /// So many are left, or an error for all the channels.
+    Subscribed {
+        channels: Vec<Arc<str>>,
+        left: usize,
+    },
+    /// All until the answer to the PING that was sent behind UNSUBSCRIBE: a confirmation for each channel, or an error. Of a
+    /// slot that has moved there are an error and, for each channel, what was sent unasked.
+    Unsubscribed,
+    Pong,
+}
 
-    #[track_caller]
-    fn assert_sent(changes: &Changes, are_sharded: bool, all: &[&str], answered: usize) {
-        let mut asked = Asked::nothing(are_sharded);
-        asked.add_changes(changes);
-        let mut expected = Vec::new();
-        for words in all {
-            let mut words = words.split(' ');
-            let mut command = ::redis::cmd(words.next().unwrap());
-            words.for_each(|word| _ = command.arg(word));
-            command.write_packed_command(&mut expected);
+/// What the server sent.
+#[derive(Debug, PartialEq)]
+pub(super) enum Received {
+    /// How the server is told from others: the start of its run id.
+    RunId(Arc<str>),
+    /// An owner was granted the lock that it waits for.
+    Granted {
+        channel: String,
+        owner: String,
+        token: Token,
+    },
+    /// The lease of an owner was broken; its token is below this number.
+    Broken {
+        owner: String,
+        below: u64,
+    },
+    Subscribed {
+        channel: String,
+    },
+    /// The slot of the channels isn't at the server, or isn't served.
+    Refused {
+        channels: Vec<Arc<str>>,
+    },
+    /// The channel is no more, unasked if it was wanted: its slot has left the server.
+    Ended {
+        channel: String,
+    },
+    Other,
+}
+
+pub(super) fn interpret(
+    value: &Value,
+    expected: &mut VecDeque<Expected>,
+) -> Result<Received, Failure> {
+    let parts = match value {
+        Value::Array(parts) => &parts[..],
+        Value::ServerError(error) => return refused(error, expected),
+        Value::BulkString(_) if matches!(expected.front(), Some(Expected::ServerInfo)) => {
+            expected.pop_front();
+            return Ok(run_id(text(Some(value))));
         }
-        assert_eq!(asked.packed, expected);
-        assert_eq!(asked.expected.len(), answered);
-    }
+        _ => &[],
+    };
+    let channel = || text(parts.get(1)).to_owned();
+    Ok(match text(parts.first()) {
+        "message" | "smessage" => message(channel(), text(parts.get(2))),
+        "subscribe" | "ssubscribe" => {
+            count_reply(expected);
+            Received::Subscribed { channel: channel() }
+        }
+        "sunsubscribe" => Received::Ended { channel: channel() },
+        "unsubscribe" => Received::Other,
+        // PONG, whose form depends on whether there are channels.
+        _ => {
+            count_reply(expected);
+            Received::Other
+        }
+    })
+}
 
-    #[test]
-    fn channels_are_subscribed_together_with_those_of_broken_leases() {
-        let changes = Changes {
-            unsubscribe: vec!["a:inbox:1".into()],
-            subscribe: vec![":inbox:1".into(), "a.b:inbox:2".into()],
-        };
-        let all = [
-            "UNSUBSCRIBE a:inbox:broken a:inbox:1",
-            "PING",
-            "SUBSCRIBE :inbox:broken :inbox:1 a.b:inbox:broken a.b:inbox:2",
-        ];
-        assert_sent(&changes, false, &all, 2);
-        assert_sent(&Changes::default(), false, &[], 0);
-    }
-
-    #[test]
-    fn sharded_channels_are_subscribed_slot_by_slot() {
-        let (one, two): (Arc<str>, Arc<str>) = ("a:inbox:1:{x}".into(), "a:inbox:1:{y}".into());
-        let changes = Changes {
-            unsubscribe: vec![one.clone(), two.clone()],
-            subscribe: vec![two, one],
-        };
-        let all = [
-            "SUNSUBSCRIBE a:inbox:broken:{x} a:inbox:1:{x}",
-            "SUNSUBSCRIBE a:inbox:broken:{y} a:inbox:1:{y}",
-            "PING",
-            "SSUBSCRIBE a:inbox:broken:{y} a:inbox:1:{y}",
-            "SSUBSCRIBE a:inbox:broken:{x} a:inbox:1:{x}",
-        ];
-        assert_sent(&changes, true, &all, 3);
+/// Who was granted a lock, or whose lease was broken, with the number behind the owner.
+fn message(channel: String, text: &str) -> Received {
+    let parts = text.rsplit_once(' ');
+    let parts = parts.and_then(|(owner, number)| Some((owner.to_owned(), number.parse().ok()?)));
+    match parts {
+        Some((owner, below)) if is_of_broken(&channel) => Received::Broken { owner, below },
+        Some((owner, number)) => Received::Granted {
+            channel,
+            owner,
+            token: Token::from_number(number),
+        },
+        None => Received::Other,
     }
 }
+
+fn refused(error: &ServerError, expected: &mut VecDeque<Expected>) -> Result<Received, Failure> {
+    use Failure::{ClusterDown, Elsewhere, Moving};
+    match (expected.pop_front(), Failure::from(error.clone())) {
+        (
+            Some(Expected::Subscribed { channels, .. }),
+            Elsewhere(_) | Moving(_) | ClusterDown(_),
+        ) => Ok(Received::Refused { channels }),
+        // An access list that lacks UNSUBSCRIBE: the channel stays as long as the connection. Or the slot has moved. The
+        // answer to PING is still to come.
+        (Some(Expected::Unsubscribed), _) => {
+            expected.push_front(Expected::Unsubscribed);
+            Ok(Received::Other)
+        }
+        (Some(Expected::ServerInfo), _) => Ok(Received::Other),
+        (_, failure) => Err(failure),
+    }
+}
+
+/// One more reply to the first command has arrived.
+fn count_reply(expected: &mut VecDeque<Expected>) {
+    if let Some(Expected::Subscribed { left, .. }) = expected.front_mut() {
+        *left = left.saturating_sub(1);
+        if *left > 0 {
+            return;
+        }
+    }
+    expected.pop_front();
+}
+
+/// As scripts compare it: see `lua/lib/constants.lua`.
+fn run_id(info: &str) -> Received {
+    let behind = info.split_once("run_id:").map(|(_, behind)| behind);
+    match behind.and_then(|behind| behind.get(..8)) {
+        Some(id) => Received::RunId(id.into()),
+        None => Received::Other,
+    }
+}
+
+fn text(part: Option<&Value>) -> &str {
+    match part {
+        Some(Value::BulkString(bytes)) => str::from_utf8(bytes).unwrap_or_default(),
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+pub(super) fn received(value: &Value) -> Option<Received> {
+    interpret(value, &mut VecDeque::new()).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,10 +12,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::pubsub::Changes;
-use super::replies::Received;
+use super::pubsub::{Changes, Received};
 use crate::base::sys::sync::Condvar;
 use crate::base::token::Token;
+
+#[cfg(test)]
+mod tests;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -261,6 +263,3 @@ impl Waiter {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,10 @@
 //! What listeners are told, by replies that are read from bytes.
 
-use super::replies::Received;
+use std::time::{Duration, Instant};
+
+use ::redis::Value;
+
+use super::pubsub::Received;
 use super::state::Progress;
 use super::*;
 use crate::base::error::LostReason;
@@ -8,10 +12,7 @@ use crate::base::fork::Process;
 use crate::base::options::Options;
 use crate::base::random::for_any;
 use crate::base::token::Token;
-use crate::engine::redis::address::{self, At};
-use crate::engine::redis::settings::{Kind, Settings};
-use ::redis::Value;
-use std::time::{Duration, Instant};
+use crate::engine::redis::settings::{self, At, Kind, Settings};
 
 const CHANNEL: &str = "crosslock:inbox:id";
 const BROKEN: &str = "crosslock:inbox:broken";
@@ -26,7 +27,7 @@ fn listener_of(receiver: Receiver, kind: Kind) -> Arc<Listener> {
 }
 
 fn server_of(url: &str, kind: Kind) -> Arc<Server> {
-    let address = address::parse(url).unwrap();
+    let address = settings::parse(url).unwrap();
     let settings = Settings::new(&address, &Options::default()).unwrap();
     let settings = Settings { kind, ..settings };
     let At::One(endpoint) = address.at else {
@@ -39,7 +40,7 @@ fn server_of(url: &str, kind: Kind) -> Arc<Server> {
 fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
     let listener = listener(Receiver::default());
     let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), Hears::Nothing);
-    let received = replies::received(value)?;
+    let received = pubsub::received(value)?;
     listener.state.lock().deliver(&received);
     subscription.wait(Duration::ZERO, &Deadline::NEVER)
 }
@@ -104,7 +105,7 @@ fn owner_whose_lease_was_broken_is_told_and_no_other_message() {
         (BROKEN, owner.as_str().to_owned(), false),
         (CHANNEL, format!("{} 0", owner.as_str()), false),
     ] {
-        let received = replies::received(&message_on(channel, text.as_bytes()));
+        let received = pubsub::received(&message_on(channel, text.as_bytes()));
         if let Some(Received::Broken { owner, below }) = received {
             listener.tell_broken(&owner, below);
         }

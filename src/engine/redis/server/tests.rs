@@ -1,17 +1,19 @@
 //! What a server says to a command, told apart from what never reached it, and from what it says to a late question.
 
-use super::*;
-use crate::base::options::Options;
-use crate::engine::net::limits::IDLE;
-use crate::engine::redis::address::{self, At};
-use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::*;
+use crate::base::options::Options;
+use crate::engine::net::limits::IDLE;
+use crate::engine::redis::settings::{self, At};
+
 fn server_at(listener: &TcpListener) -> Arc<Server> {
     let url = format!("redis://{}/", listener.local_addr().unwrap());
-    let address = address::parse(&url).unwrap();
+    let address = settings::parse(&url).unwrap();
     let settings = Settings::new(&address, &Options::default()).unwrap();
     let At::One(endpoint) = address.at else {
         panic!("it is one")
@@ -192,7 +194,7 @@ fn no_more_than_some_questions_are_late() {
         for number in 0..40 {
             cancel(&server, Order::Asks(number.to_string().leak()), read);
         }
-        assert_eq!(server.late.len(), late::MOST);
+        assert_eq!(server.late.len(), MOST);
         assert!(server.late.take(Order::Asks("7"), Instant::now()).is_none());
         assert!(
             server

@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use ::redis::Value;
 
-use super::ask::Ask;
 use super::call::{self, Route};
 use super::heard::{Heard, NoView, ask_all, worse};
 use super::sentinel::{Fields, Sentinels, masters};
-use super::topology::{AFTER_FIRST, Topology};
+use super::topology::{AFTER_FIRST, Ask, Topology};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::sys::time;
 use crate::engine::net::address::{Endpoint, HostPort, number};
 use crate::engine::redis::failure::Failure;
-use crate::engine::redis::role::Role;
 use crate::engine::redis::server::{Manner, Server};
 use crate::engine::redis::settings::{Kind, Settings};
 
@@ -34,8 +32,30 @@ impl From<Failure> for Refused {
 
 /// Finds out whether the only server lets us in, and what it is.
 pub(super) fn greet_one(server: &Arc<Server>) -> Result<(), Refused> {
-    let role = server.greet()?;
+    let role = greet_in_time(server)?;
     check(role, server, Kind::Single).map_err(Refused::Error)
+}
+
+/// Finds out whether there is a server, whether it lets us in, and what it is, within the connect timeout.
+fn greet_in_time(server: &Arc<Server>) -> Result<Role, Failure> {
+    greet(server, &Deadline::after(server.settings().connect_timeout))
+}
+
+/// The same, by a deadline.
+pub(in crate::engine::redis) fn greet(
+    server: &Arc<Server>,
+    deadline: &Deadline,
+) -> Result<Role, Failure> {
+    match server.call_first(&::redis::cmd("PING"), deadline)? {
+        // A server that doesn't know HELLO may have locks all the same, and was reached just now.
+        Value::SimpleString(pong) if pong == "PONG" => server
+            .call(&::redis::cmd("HELLO"), Manner::Plain, deadline)
+            .map_or(Ok(Role::Primary), |answer| Ok(Role::of(&answer.value))),
+        _ => {
+            let cause = "it doesn't answer PING as a Redis server does";
+            Err(Failure::Other(cause.into()))
+        }
+    }
 }
 
 impl Topology {
@@ -109,7 +129,7 @@ impl Sentinels {
             .iter()
             .find(|(_, why)| matches!(why, NoView::NoSentinel));
         if let Some((server, _)) = other {
-            let role = match server.greet() {
+            let role = match greet_in_time(server) {
                 Ok(role) => role,
                 Err(failure) => return failure.into(),
             };
@@ -155,7 +175,7 @@ const LEAST: u32 = 7;
 
 impl Hello {
     fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
-        let role = server.greet_by(deadline)?;
+        let role = greet(server, deadline)?;
         match server.call(&::redis::cmd("HELLO"), Manner::Plain, deadline) {
             Ok(answer) => Ok(Hello {
                 server: server.clone(),
@@ -295,57 +315,44 @@ fn primary_of(server: &Arc<Server>) -> Option<HostPort> {
     Some(HostPort { host, port })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::options::Options;
-    use crate::engine::net::address::Endpoint;
-    use crate::engine::redis::address::{self, At};
-    use crate::engine::redis::settings::Settings;
+/// What a server says that it is, in answer to HELLO, which any user may send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::redis) enum Role {
+    /// A primary, or a server that doesn't say what it is: a proxy, or another version.
+    Primary,
+    Replica,
+    /// A KeyDB that takes writes beside others: each of them would grant the same lock.
+    ActiveReplica,
+    ClusterNode,
+    Sentinel,
+}
 
-    fn hello(mode: &str, server: &str, version_text: &str) -> Hello {
-        let pairs = [
-            "server",
-            server,
-            "version",
-            version_text,
-            "mode",
-            mode,
-            "role",
-            "master",
-        ];
-        let pairs = pairs.map(|text| Value::BulkString(text.into()));
-        let answer = Value::Array(pairs.into());
-        let address = address::parse("redis+cluster://a:1").unwrap();
-        let settings = Settings::new(&address, &Options::default()).unwrap();
-        let At::Cluster { hosts } = address.at else {
-            panic!("it is one")
+impl Role {
+    /// From the answer to HELLO, in which each name is followed by what it names.
+    pub(super) fn of(answer: &Value) -> Self {
+        let Value::Array(parts) = answer else {
+            return Role::Primary;
         };
-        let endpoint = Endpoint::Tcp(hosts[0].clone());
-        Hello {
-            server: Arc::new(Server::new(endpoint, Arc::new(settings)).unwrap()),
-            role: Role::of(&answer),
-            version: version(&answer),
+        let mut role = Role::Primary;
+        for pair in parts.chunks_exact(2) {
+            match (text(&pair[0]), text(&pair[1])) {
+                ("mode", "cluster") => return Role::ClusterNode,
+                ("mode", "sentinel") => return Role::Sentinel,
+                ("role", "active-replica") => return Role::ActiveReplica,
+                ("role", "replica" | "slave") => role = Role::Replica,
+                _ => {}
+            }
         }
-    }
-
-    #[test]
-    fn what_is_no_cluster_of_a_known_version_is_told_with_the_url_to_use() {
-        for (mode, server, version, words) in [
-            ("cluster", "redis", "7.0.15", ""),
-            ("cluster", "redis", "10.1.0", ""),
-            ("cluster", "valkey", "8.1.0", ""),
-            ("cluster", "other", "1.0.0", ""),
-            ("cluster", "redis", "6.2.7", "Redis 7.0 or later"),
-            ("standalone", "redis", "7.0.15", "use redis://a:1/0"),
-        ] {
-            let hello = hello(mode, server, version);
-            let told = hello.check().err().map_or(String::new(), |e| e.to_string());
-            assert!(told.contains(words), "{told}");
-            assert_eq!(
-                (told.is_empty(), words.is_empty()),
-                (hello.is_usable(), hello.is_usable())
-            );
-        }
+        role
     }
 }
+
+fn text(value: &Value) -> &str {
+    match value {
+        Value::BulkString(bytes) => str::from_utf8(bytes).unwrap_or_default(),
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests;

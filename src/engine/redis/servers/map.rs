@@ -20,12 +20,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::slots::SLOTS;
 use super::view::View;
 use crate::base::sys::time;
 use crate::engine::net::address::{Endpoint, HostPort};
+use crate::engine::redis::keys::SLOTS;
 use crate::engine::redis::server::Server;
 use crate::engine::redis::settings::{Kind, Settings};
+
+#[cfg(test)]
+mod tests;
 
 /// Which node has which slot, as far as it is known.
 #[derive(Debug)]
@@ -338,6 +341,3 @@ impl Importers {
         self.0.retain(|(node, _)| !is_gone(node));
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,10 +15,9 @@
 //! |---|---|
 //! | `topology.rs` | asking several at once who has which slot, at most once in 100 ms, and waiting for it |
 //! | `map.rs` | which server has which slot, as far as it is known |
-//! | `heard.rs` | what was said in one look-up, and when that is enough |
+//! | `heard.rs` | which nodes of a cluster are asked, what was said in one look-up, and when that is enough |
 //! | `view.rs`, `sentinel.rs` | what a node says, or a sentinel |
 //! | `call.rs` | a command on its way from server to server |
-//! | `elsewhere.rs` | locks that a node has whose slot is another's |
 //! | `greeting.rs` | what is at the addresses of the URL |
 //!
 //! A slot is in one of these states, as this process knows it:
@@ -37,32 +36,26 @@
 
 use std::sync::Arc;
 
-use self::ask::Ask;
 pub(super) use self::call::Route;
 pub(super) use self::greeting::Refused;
-use self::nodes::Nodes;
+use self::heard::Nodes;
 use self::sentinel::Sentinels;
-use self::topology::Topology;
-use super::address::{Address, At};
+use self::topology::{Ask, Topology};
 use super::failure::Failure;
 use super::script::Command;
 use super::server::{Answer, Manner, Server};
-use super::settings::Settings;
+use super::settings::{Address, At, Settings};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::options::Options;
 use crate::engine::Unanswered;
 use crate::engine::net::address::Endpoint;
 
-mod ask;
 mod call;
-mod elsewhere;
-mod greeting;
+pub(super) mod greeting;
 pub(super) mod heard;
 mod map;
-mod nodes;
 mod sentinel;
-pub(super) mod slots;
 mod topology;
 pub(super) mod view;
 

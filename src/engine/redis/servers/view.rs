@@ -10,12 +10,15 @@ use std::sync::Arc;
 
 use ::redis::Value;
 
-use super::slots::SLOTS;
 use crate::base::clock::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::keys::SLOTS;
 use crate::engine::redis::script::Command;
 use crate::engine::redis::server::{Manner, Server};
+
+#[cfg(test)]
+mod tests;
 
 /// What a node says of its cluster, or a sentinel of its master.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -329,6 +332,3 @@ impl NodeLine<'_> {
 fn open_slot(word: &str) -> Option<u16> {
     word.strip_prefix('[')?.split('-').next()?.parse().ok()
 }
-
-#[cfg(test)]
-mod tests;

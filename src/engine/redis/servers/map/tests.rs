@@ -1,7 +1,7 @@
 use super::super::view::Range;
 use super::*;
 use crate::base::options::Options;
-use crate::engine::redis::address::{self, At};
+use crate::engine::redis::settings::{self, At};
 
 fn at(port: u16) -> HostPort {
     HostPort {
@@ -11,7 +11,7 @@ fn at(port: u16) -> HostPort {
 }
 
 fn map() -> Map {
-    let address = address::parse("redis+cluster://a:1,a:9").unwrap();
+    let address = settings::parse("redis+cluster://a:1,a:9").unwrap();
     let settings = Settings::new(&address, &Options::default()).unwrap();
     Map::new(Arc::new(settings))
 }
@@ -156,7 +156,7 @@ fn only_what_has_lost_its_place_is_retired() {
 
 /// Of a set behind sentinels, whose master was at 1 since failover 8 as all three said that long ago.
 fn set(ago: Duration) -> Map {
-    let address = address::parse("redis+sentinel://a:1,a:2,a:3/mymaster").unwrap();
+    let address = settings::parse("redis+sentinel://a:1,a:2,a:3/mymaster").unwrap();
     let settings = Settings::new(&address, &Options::default()).unwrap();
     let mut map = Map::new(Arc::new(settings));
     let began = Instant::now().checked_sub(ago).unwrap();
@@ -225,7 +225,7 @@ fn master_that_failed_or_is_in_doubt_is_confirmed_by_a_later_look_up_alone() {
 
 #[test]
 fn node_takes_a_slot_over_until_it_says_otherwise_or_is_gone() {
-    let address = address::parse("redis+cluster://a:1,a:2").unwrap();
+    let address = settings::parse("redis+cluster://a:1,a:2").unwrap();
     let settings = Arc::new(Settings::new(&address, &Options::default()).unwrap());
     let At::Cluster { hosts } = address.at else {
         panic!("it is one")

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::base::options::Options;
-use crate::engine::redis::address::{self, At};
-use crate::engine::redis::servers::nodes::Nodes;
+use crate::engine::redis::servers::heard::Nodes;
+use crate::engine::redis::settings::{self, At};
 
 /// A cluster none of whose nodes is there.
 fn nobody() -> Arc<Topology> {
-    let address = address::parse("redis+cluster://127.0.0.1:1").unwrap();
+    let address = settings::parse("redis+cluster://127.0.0.1:1").unwrap();
     let settings = Arc::new(Settings::new(&address, &Options::default()).unwrap());
     let At::Cluster { hosts } = address.at else {
         panic!("it is one")

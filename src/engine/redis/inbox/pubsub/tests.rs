@@ -1,0 +1,187 @@
+use super::*;
+
+#[track_caller]
+fn assert_sent(changes: &Changes, are_sharded: bool, all: &[&str], answered: usize) {
+    let mut asked = Asked::nothing(are_sharded);
+    asked.add_changes(changes);
+    let mut expected = Vec::new();
+    for words in all {
+        let mut words = words.split(' ');
+        let mut command = ::redis::cmd(words.next().unwrap());
+        words.for_each(|word| _ = command.arg(word));
+        command.write_packed_command(&mut expected);
+    }
+    assert_eq!(asked.packed, expected);
+    assert_eq!(asked.expected.len(), answered);
+}
+
+#[test]
+fn channels_are_subscribed_together_with_those_of_broken_leases() {
+    let changes = Changes {
+        unsubscribe: vec!["a:inbox:1".into()],
+        subscribe: vec![":inbox:1".into(), "a.b:inbox:2".into()],
+    };
+    let all = [
+        "UNSUBSCRIBE a:inbox:broken a:inbox:1",
+        "PING",
+        "SUBSCRIBE :inbox:broken :inbox:1 a.b:inbox:broken a.b:inbox:2",
+    ];
+    assert_sent(&changes, false, &all, 2);
+    assert_sent(&Changes::default(), false, &[], 0);
+}
+
+#[test]
+fn sharded_channels_are_subscribed_slot_by_slot() {
+    let (one, two): (Arc<str>, Arc<str>) = ("a:inbox:1:{x}".into(), "a:inbox:1:{y}".into());
+    let changes = Changes {
+        unsubscribe: vec![one.clone(), two.clone()],
+        subscribe: vec![two, one],
+    };
+    let all = [
+        "SUNSUBSCRIBE a:inbox:broken:{x} a:inbox:1:{x}",
+        "SUNSUBSCRIBE a:inbox:broken:{y} a:inbox:1:{y}",
+        "PING",
+        "SSUBSCRIBE a:inbox:broken:{y} a:inbox:1:{y}",
+        "SSUBSCRIBE a:inbox:broken:{x} a:inbox:1:{x}",
+    ];
+    assert_sent(&changes, true, &all, 3);
+}
+
+fn value(line: &str) -> Value {
+    ::redis::parse_redis_value(line.as_bytes()).unwrap()
+}
+
+fn confirmation(verb: &str) -> Value {
+    let length = verb.len();
+    value(&format!("*3\r\n${length}\r\n{verb}\r\n$1\r\na\r\n:1\r\n"))
+}
+
+fn subscribed() -> Received {
+    Received::Subscribed {
+        channel: "a".into(),
+    }
+}
+
+fn ended() -> Received {
+    Received::Ended {
+        channel: "a".into(),
+    }
+}
+
+/// Each reply, what it says, and how many commands still have replies to come.
+#[track_caller]
+fn assert_understood(
+    expected: impl Into<VecDeque<Expected>>,
+    replies: impl IntoIterator<Item = (Value, Received, usize)>,
+) -> VecDeque<Expected> {
+    let mut expected = expected.into();
+    for (reply, received, left) in replies {
+        assert_eq!(interpret(&reply, &mut expected).unwrap(), received);
+        assert_eq!(expected.len(), left, "after {reply:?}");
+    }
+    expected
+}
+
+#[test]
+fn replies_belong_to_commands_in_their_order() {
+    let expected = [
+        subscribing(2),
+        Expected::Pong,
+        Expected::Unsubscribed,
+        subscribing(1),
+    ];
+    let refusal = value("-NOPERM User app has no permissions to run the 'unsubscribe' command\r\n");
+    let replies = [
+        (confirmation("subscribe"), subscribed(), 4),
+        (confirmation("message"), Received::Other, 4),
+        (confirmation("subscribe"), subscribed(), 3),
+        (value("+PONG\r\n"), Received::Other, 2),
+        (confirmation("unsubscribe"), Received::Other, 2),
+        (refusal.clone(), Received::Other, 2),
+        (value("+PONG\r\n"), Received::Other, 1),
+    ];
+    let mut expected = assert_understood(expected, replies);
+    assert!(matches!(
+        interpret(&refusal, &mut expected),
+        Err(Failure::Denied(_))
+    ));
+}
+
+fn subscribing(left: usize) -> Expected {
+    let channels = vec!["a".into()];
+    Expected::Subscribed { channels, left }
+}
+
+#[test]
+fn channel_whose_slot_is_elsewhere_is_refused_and_the_connection_lives() {
+    let refused = || Received::Refused {
+        channels: vec!["a".into()],
+    };
+    let expected = [(); 4].map(|()| subscribing(2));
+    let replies = [
+        (value("-MOVED 1 127.0.0.1:7001\r\n"), refused(), 3),
+        (value("-CLUSTERDOWN Hash slot not served\r\n"), refused(), 2),
+        (confirmation("ssubscribe"), subscribed(), 2),
+        (confirmation("smessage"), Received::Other, 2),
+        (confirmation("ssubscribe"), subscribed(), 1),
+        // Of a channel that was subscribed before.
+        (confirmation("sunsubscribe"), ended(), 1),
+    ];
+    let mut expected = assert_understood(expected, replies);
+    let refusal = value("-NOPERM this user has no permissions\r\n");
+    assert!(matches!(
+        interpret(&refusal, &mut expected),
+        Err(Failure::Denied(_))
+    ));
+}
+
+#[test]
+fn what_follows_sunsubscribe_is_no_reply_to_the_next_command() {
+    let moved = || value("-MOVED 1 127.0.0.1:7001\r\n");
+    for replies in [
+        vec![confirmation("sunsubscribe"); 2],
+        // The slot has moved: unasked, and then the reply.
+        vec![
+            confirmation("sunsubscribe"),
+            confirmation("sunsubscribe"),
+            moved(),
+        ],
+        vec![moved()],
+    ] {
+        let expected = [Expected::Unsubscribed, subscribing(2)];
+        let said = |reply: Value| {
+            let said = match reply {
+                Value::ServerError(_) => Received::Other,
+                _ => ended(),
+            };
+            (reply, said, 2)
+        };
+        let pong = value("*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+        let replies = replies.into_iter().map(said);
+        let replies = replies.chain([(pong, Received::Other, 1)]);
+        let refused = Received::Refused {
+            channels: vec!["a".into()],
+        };
+        assert_understood(expected, replies.chain([(moved(), refused, 0)]));
+    }
+}
+
+#[test]
+fn server_says_who_it_is_or_may_not() {
+    let info = "# Server\r\nredis_version:7.0.15\r\nrun_id:0123456789abcdef\r\n";
+    let info = Value::BulkString(info.into());
+    let denied = value("-NOPERM this user has no permissions to run the 'info' command\r\n");
+    let strange = Value::BulkString(b"run_id:012".into());
+    for (reply, said) in [
+        (info, Received::RunId("01234567".into())),
+        (denied, Received::Other),
+        (strange, Received::Other),
+    ] {
+        let expected = [Expected::ServerInfo, subscribing(1)];
+        let replies = [
+            (reply, said, 1),
+            (confirmation("subscribe"), subscribed(), 0),
+        ];
+        assert_understood(expected, replies);
+    }
+}

@@ -1,0 +1,148 @@
+use super::*;
+use crate::base::name::Namespace;
+use crate::base::random::{WORD, for_any};
+
+fn keys(namespace: &str, name: &str) -> Keys {
+    Keys::of(&Key::new(&Namespace::new(namespace).unwrap(), name).unwrap())
+}
+
+/// The part of a key that decides on its slot, as the cluster specification has it.
+fn hashed(key: &str) -> &str {
+    let Some((_, behind)) = key.split_once('{') else {
+        return key;
+    };
+    match behind.split_once('}') {
+        Some((tag, _)) if !tag.is_empty() => tag,
+        _ => key,
+    }
+}
+
+#[test]
+fn keys_are_as_documented() {
+    for (namespace, name, lock, tag) in [
+        ("app", "counter", "{app:counter}", "{app:counter}"),
+        ("", "counter", "counter", "{counter}"),
+        ("", "{user}:1", "{user}:1", "{user}:1"),
+        ("", "{user}", "{user}", "{user}:"),
+    ] {
+        let kinds = ["fence", "queue", "waiters", "readers", "holders", "value"];
+        let others = kinds.map(|kind| format!("{tag}:{kind}"));
+        let keys = keys(namespace, name);
+        assert_eq!(keys.all()[0], lock);
+        assert_eq!(keys.all()[1..], others);
+    }
+}
+
+#[test]
+fn keys_of_a_name_share_a_slot() {
+    for_any(|random| {
+        let namespace = random.text_of(WORD, 1..=64);
+        let name = match random.bool() {
+            true => random.text_of("a{}:", 1..=20),
+            false => random.text(1..=99),
+        };
+        let keys = keys(&namespace, &name);
+        for key in keys.all() {
+            assert_eq!(hashed(key), hashed(&keys.lock));
+        }
+    });
+}
+
+#[test]
+fn no_two_names_of_the_empty_namespace_share_what_stands_beside_them() {
+    for_any(|random| {
+        let [x, y] = [(); 2].map(|()| random.text_of("a{}", 1..=6));
+        if x == y {
+            return;
+        }
+        let (one, two) = (keys("", &x), keys("", &y));
+        assert_ne!(&one.lock, &two.lock);
+        for key in &one.all()[1..] {
+            assert!(!two.all().contains(key), "{} {}", x, y);
+        }
+    });
+}
+
+#[test]
+fn keys_are_injective() {
+    for_any(|random| {
+        let [a, b] = [(); 2].map(|()| random.text_of("abc", 1..=2));
+        let [x, y] = [(); 2].map(|()| random.text_of("a{}:", 1..=8));
+        if (&a, &x) == (&b, &y) {
+            return;
+        }
+        let (one, two) = (keys(&a, &x), keys(&b, &y));
+        for key in one.all() {
+            assert!(!two.all().contains(&key));
+        }
+    });
+}
+
+#[test]
+fn channels_are_as_documented() {
+    for (namespace, tag, own, broken) in [
+        ("app", None, "app:inbox:1", "app:inbox:broken"),
+        ("", None, ":inbox:1", ":inbox:broken"),
+        (
+            "a.b",
+            Some("x1"),
+            "a.b:inbox:1:{x1}",
+            "a.b:inbox:broken:{x1}",
+        ),
+        ("", Some("x1"), ":inbox:1:{x1}", ":inbox:broken:{x1}"),
+    ] {
+        assert_eq!(channel(namespace, "1", tag), own);
+        assert_eq!(broken_channel(namespace, tag), broken);
+        assert_eq!(broken_channel_beside(own), broken);
+        assert!(is_of_broken(broken) && !is_of_broken(own));
+    }
+}
+
+#[test]
+fn channels_are_in_the_slot_of_the_name() {
+    for namespace in ["app", ""] {
+        for name in ["a", "{user}:1", "{x}", "b{"] {
+            let key = Key::new(&Namespace::new(namespace).unwrap(), name).unwrap();
+            assert_eq!(tag(Kind::Single, &key), None);
+            let own = channel(namespace, "1", tag(Kind::Cluster, &key));
+            for channel in [broken_channel_beside(&own), own] {
+                assert_eq!(
+                    slot_of(&channel),
+                    slot_of(&Keys::of(&key).lock),
+                    "{channel}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn slots_are_those_of_the_specification() {
+    assert_eq!(crc16(b"123456789"), 0x31c3);
+    assert_eq!(crc16(b""), 0);
+    // As Redis 7.0 answers to CLUSTER KEYSLOT.
+    for (key, slot) in [
+        ("foo", 12182),
+        ("bar", 5061),
+        ("{user1000}.following", 3443),
+        ("{user1000}.followers", 3443),
+        ("foo{}{bar}", 8363),
+        ("foo{{bar}}zap", 4015),
+        ("foo{bar}{zap}", 5061),
+        ("{open", 7674),
+        ("}{", 12793),
+        ("ü{ß}", 12625),
+    ] {
+        assert_eq!(slot_of(key), slot, "{key}");
+    }
+}
+
+#[test]
+fn every_slot_has_a_tag_of_its_own() {
+    for slot in 0..SLOTS {
+        let tag = tag_of(slot);
+        assert_eq!(tag.len(), LENGTH);
+        assert!(tag.chars().all(|c| c.is_ascii_alphanumeric()), "{tag}");
+        assert_eq!(slot_of(&format!("app:inbox:{{{tag}}}")), slot);
+    }
+}
