@@ -23,6 +23,7 @@ use ::redis::Value;
 use super::connection::Shortfall;
 use super::failure::Failure;
 use super::keys::Keys;
+use super::reply::text_of;
 use super::script::{Call, Command, Needs, Order, Script};
 use super::server::{Answer, Server};
 use super::servers::{Route, Servers};
@@ -287,7 +288,7 @@ fn taken(parts: &[Value]) -> Option<Taken> {
             was_queued: was_queued == 1,
             is_handed_on: is_handed_on == 1,
             queue_length: queue_length.try_into().ok()?,
-            holder: holder.first().and_then(text),
+            holder: holder.first().and_then(text_of).map(str::to_owned),
         }),
         _ => None,
     }
@@ -301,13 +302,6 @@ pub(super) fn number(value: Value) -> Option<(u64, Option<Stored>)> {
             [Value::Int(number), value] => Some((number.try_into().ok()?, Some(stored(value)?))),
             _ => None,
         },
-        _ => None,
-    }
-}
-
-fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
         _ => None,
     }
 }

@@ -182,10 +182,9 @@ impl Engine for RedisEngine {
         let tag = tag(self.servers.settings().kind, key);
         let channel = broken_channel(key.namespace(), tag);
         let call = commands.call("lock/break", &keys.all()[..VALUE], &[channel.as_bytes()]);
-        let route = Route::anew(&keys.lock);
-        let answer = self.servers.call_once(route, &call, deadline);
-        let answer = answer.map_err(|e| commands.error(Some(key), e.error))?;
-        broken(answer.value).ok_or_else(|| commands.surprised(key))
+        let (route, call) = (Route::anew(&keys.lock), call.once());
+        let value = commands.value(Some(key), route, &call, deadline)?;
+        broken(value).ok_or_else(|| commands.surprised(key))
     }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {

@@ -9,7 +9,6 @@ use ::redis::{FromRedisValue, Value};
 use super::commands::Commands;
 use super::failure::Failure;
 use super::keys::slot_of;
-use super::server::Manner;
 use super::servers::Route;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
@@ -47,8 +46,9 @@ impl Commands {
             .arg("MATCH")
             .arg(pattern(&before, prefix, behind));
         scan.arg("COUNT").arg(page).arg("TYPE").arg("string");
-        let answer = server.call(&scan, Manner::Plain, deadline);
-        let value = answer.map_err(|e| self.error(None, e.error))?.value;
+        let value = server
+            .value(&scan, deadline)
+            .map_err(|e| self.error(None, e))?;
         let (next, keys) = <(u64, Vec<Vec<u8>>)>::from_redis_value(value)
             .map_err(|_| self.error(None, Failure::Other(STRANGE.into())))?;
         let texts = keys

@@ -230,6 +230,15 @@ fn length(line: &[u8]) -> Result<Option<usize>, Stop> {
     }
 }
 
+/// A text in an answer.
+pub(super) fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

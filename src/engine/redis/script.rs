@@ -35,6 +35,8 @@ pub(super) struct Needs<'a> {
     pub(super) lease_only: bool,
     /// That replicas have what it writes, where the options say so.
     pub(super) replicas: bool,
+    /// That it isn't carried out twice.
+    pub(super) once: bool,
     pub(super) order: Order<'a>,
 }
 
@@ -50,6 +52,11 @@ pub(super) trait Command {
 
     /// Whether replicas must have what it writes, where the options say so.
     fn is_for_replicas(&self) -> bool {
+        false
+    }
+
+    /// Whether it mustn't be carried out twice: it isn't sent again after it may have reached a server.
+    fn is_once(&self) -> bool {
         false
     }
 
@@ -156,6 +163,12 @@ impl Script {
 }
 
 impl Call<'_> {
+    /// The same, but it isn't carried out twice.
+    pub(super) fn once(mut self) -> Self {
+        self.needs.once = true;
+        self
+    }
+
     /// The crate's `Cmd` would copy each part twice, on the way of every lock and unlock.
     fn pack(&self, verb: &str, script: &str) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(script.len() + self.packed.len() + 64);
@@ -197,6 +210,10 @@ impl Command for Call<'_> {
 
     fn is_for_replicas(&self) -> bool {
         self.needs.replicas
+    }
+
+    fn is_once(&self) -> bool {
+        self.needs.once
     }
 
     fn locks(&self) -> Vec<&str> {

@@ -51,23 +51,6 @@ pub(super) struct Answer {
     pub(super) shortfall: Option<Shortfall>,
 }
 
-/// Why there is no value.
-struct Failed {
-    failure: Failure,
-    /// Whether the server has said that it did nothing, to any copy of the command on that connection.
-    was_refused: bool,
-}
-
-impl From<Failure> for Failed {
-    /// Of a connection on which the command may have been carried out.
-    fn from(failure: Failure) -> Self {
-        Failed {
-            failure,
-            was_refused: false,
-        }
-    }
-}
-
 impl Server {
     /// Fails if the host can have no certificate.
     pub(super) fn new(endpoint: Endpoint, settings: Arc<Settings>) -> Result<Self, Failure> {
@@ -138,16 +121,25 @@ impl Server {
         command: &dyn Command,
         deadline: &Deadline,
     ) -> Result<Value, Failure> {
-        let connection = self.connect(deadline)?;
         let request = Request {
             command,
             manner: Manner::Plain,
             deadline,
         };
-        let answer = self.exchange(connection, request, deadline);
+        let answer = self.exchange(self.connect(deadline)?, request, deadline);
         answer
             .map(|answer| answer.value)
-            .map_err(|e| self.suspecting_tls(e.failure))
+            .map_err(|e| self.suspecting_tls(e.error))
+    }
+
+    /// What it says to a command that asks.
+    pub(super) fn value(
+        self: &Arc<Self>,
+        command: &dyn Command,
+        deadline: &Deadline,
+    ) -> Result<Value, Failure> {
+        let answer = self.call(command, Manner::Plain, deadline);
+        answer.map(|answer| answer.value).map_err(|e| e.error)
     }
 
     /// Adds a hint to the failure of a first command: see [`Connector::suspecting_tls`].
@@ -157,60 +149,40 @@ impl Server {
 
     /// Sends a command, and gives its answer by `deadline`.
     ///
-    /// When a connection that was idle turns out not to work any more, the command is sent again on a new one:
-    /// the server may have carried it out before.
+    /// When a connection that was idle turns out not to work any more, the command is sent again on a new one, unless it mustn't
+    /// be carried out twice: the server may have carried it out before.
     pub(super) fn call(
         self: &Arc<Self>,
         command: &dyn Command,
         manner: Manner,
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered<Failure>> {
-        let answer = self.send(command, manner, deadline, false);
-        answer.map_err(|e| self.named(e))
-    }
-
-    /// Sends a command that mustn't be carried out twice: never again after it may have reached the server.
-    pub(super) fn call_once(
-        self: &Arc<Self>,
-        command: &dyn Command,
-        manner: Manner,
-        deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
-        let answer = self.send(command, manner, deadline, true);
-        answer.map_err(|e| self.named(e))
-    }
-
-    fn send(
-        self: &Arc<Self>,
-        command: &dyn Command,
-        manner: Manner,
-        deadline: &Deadline,
-        is_once: bool,
-    ) -> Result<Answer, Unanswered<Failure>> {
-        let began = time::now();
         let request = Request {
             command,
             manner,
             deadline,
         };
+        self.send(request).map_err(|e| self.named(e))
+    }
+
+    fn send(self: &Arc<Self>, request: Request<'_>) -> Result<Answer, Unanswered<Failure>> {
+        let (began, deadline) = (time::now(), request.deadline);
+        let is_once = request.command.is_once();
         let mut repeated = false;
-        if let Some(connection) = self.usual(command.order(), began) {
+        if let Some(connection) = self.usual(request.command.order(), began) {
             let reply_by = if is_once {
                 deadline.clone()
             } else {
                 share(deadline)
             };
             match self.exchange(connection, request, &reply_by) {
-                Err(failed) if failed.failure.is_of_connection() && !is_once => {
-                    repeated = !failed.was_refused;
-                    self.distrust(&failed.failure, began, deadline);
+                Err(failed) if failed.error.is_of_connection() && !is_once => {
+                    self.distrust(&failed.error, began, deadline);
                     if deadline.is_over() {
                         // Sent again, it might arrive after the release that follows.
-                        return Err(Unanswered {
-                            error: failed.failure,
-                            sent: repeated,
-                        });
+                        return Err(failed);
                     }
+                    repeated = failed.sent;
                 }
                 answer => return answered(answer, false),
             }
@@ -233,19 +205,22 @@ impl Server {
     }
 
     /// Sends a command on a connection, and reads its answer by `reply_by` at the latest. A connection that fails is never used
-    /// again, but behind a late question.
+    /// again, but behind a late question. `sent` says of a failure that the server hasn't refused each copy on that connection.
     fn exchange(
         self: &Arc<Self>,
         mut connection: Connection,
         request: Request<'_>,
         reply_by: &Deadline,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<Answer, Unanswered<Failure>> {
         let (value, shortfall) = match request.exchange(&self.settings, &mut connection, reply_by) {
             Ok(replied) => replied,
             Err(failure) => {
                 let order = request.command.order();
                 self.leave(connection, order, &failure, request.deadline);
-                return Err(failure.into());
+                return Err(Unanswered {
+                    error: failure,
+                    sent: true,
+                });
             }
         };
         let Value::ServerError(error) = value else {
@@ -264,9 +239,9 @@ impl Server {
         if !is_demoted {
             self.keep(connection);
         }
-        Err(Failed {
-            was_refused: is_demoted || failure.is_refusal(),
-            failure,
+        Err(Unanswered {
+            sent: !is_demoted && !failure.is_refusal(),
+            error: failure,
         })
     }
 
@@ -308,12 +283,15 @@ impl Server {
 
 /// What fails after a connection was made may have been carried out: the server may have got all of the command. But it
 /// sends on what isn't its own without looking at it.
-fn answered(answer: Result<Answer, Failed>, repeated: bool) -> Result<Answer, Unanswered<Failure>> {
+fn answered(
+    answer: Result<Answer, Unanswered<Failure>>,
+    repeated: bool,
+) -> Result<Answer, Unanswered<Failure>> {
     match answer {
         Ok(answer) => Ok(Answer { repeated, ..answer }),
-        Err(Failed { failure, .. }) => Err(Unanswered {
-            sent: repeated || !failure.is_refusal(),
-            error: failure,
+        Err(Unanswered { error, .. }) => Err(Unanswered {
+            sent: repeated || !error.is_refusal(),
+            error,
         }),
     }
 }

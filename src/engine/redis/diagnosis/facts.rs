@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use ::redis::Value;
 
-use super::{ALLOW_INFO, Probe, text};
+use super::{ALLOW_INFO, Probe};
 use crate::base::defects::{self, Defect};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
+use crate::engine::redis::reply::text_of;
 
 /// The fields of INFO, the answer to HELLO, and settings; what the server doesn't show isn't there.
 #[derive(Debug, Default)]
@@ -51,7 +52,7 @@ impl Facts {
     /// Adds pairs of names and values. What INFO has said goes before.
     fn add(&mut self, pairs: &[Value]) {
         for pair in pairs.chunks_exact(2) {
-            if let (Some(name), Some(value)) = (text(&pair[0]), text(&pair[1])) {
+            if let (Some(name), Some(value)) = (text_of(&pair[0]), text_of(&pair[1])) {
                 let field = self.fields.entry(name.to_owned());
                 field.or_insert_with(|| value.to_owned());
             }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use ::redis::Value;
 
 use super::facts::Facts;
-use super::{ALLOW_INFO, Probe, text};
+use super::{ALLOW_INFO, Probe};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::options::Options;
 use crate::engine::redis::keys::SLOTS;
+use crate::engine::redis::reply::text_of;
 use crate::engine::redis::servers::view::{NodeLine, node_lines};
 
 const REPLICATION: &str = "replication";
@@ -154,7 +155,7 @@ fn node_timeout(master: &Probe<'_>) -> Result<Option<Duration>> {
     let Some(Value::Array(pair)) = master.answer("CONFIG GET cluster-node-timeout")? else {
         return Ok(None);
     };
-    let millis = pair.get(1).and_then(text);
+    let millis = pair.get(1).and_then(text_of);
     let millis = millis.and_then(|millis| millis.parse().ok());
     Ok(millis.map(Duration::from_millis))
 }

@@ -16,7 +16,8 @@ use crate::base::name::Namespace;
 use crate::base::options::Options;
 use crate::engine::redis::commands::Commands;
 use crate::engine::redis::failure::Failure;
-use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::reply::text_of;
+use crate::engine::redis::server::Server;
 use crate::engine::redis::servers::greeting::greet;
 use crate::engine::redis::servers::heard::ask_all;
 
@@ -101,8 +102,7 @@ impl Probe<'_> {
     ///
     /// When there is no answer.
     fn ask(&self, command: &Cmd) -> Result<Result<Value, Failure>> {
-        let answer = self.server.call(command, Manner::Plain, self.deadline);
-        self.answered(answer.map(|answer| answer.value).map_err(|e| e.error))
+        self.answered(self.server.value(command, self.deadline))
     }
 
     fn answered(&self, answer: Result<Value, Failure>) -> Result<Result<Value, Failure>> {
@@ -122,7 +122,7 @@ impl Probe<'_> {
     /// The same where it is a text.
     fn text(&self, words: &str) -> Result<Option<String>> {
         let answer = self.answer(words)?;
-        Ok(answer.as_ref().and_then(text).map(str::to_owned))
+        Ok(answer.as_ref().and_then(text_of).map(str::to_owned))
     }
 }
 
@@ -131,14 +131,6 @@ fn command(words: &str) -> Cmd {
     let mut command = Cmd::new();
     command.arg(words.split(' ').collect::<Vec<_>>());
     command
-}
-
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
-        Value::SimpleString(text) => Some(text),
-        _ => None,
-    }
 }
 
 const SERVERS: &str = "servers";

@@ -15,6 +15,7 @@ use crate::engine::net::limits::PUBSUB_SILENCE;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::{broken_channel_beside, is_of_broken};
+use crate::engine::redis::reply::text_of;
 use crate::engine::redis::settings::{Kind, Settings};
 
 /// What to send to the server, in this order.
@@ -293,10 +294,7 @@ fn run_id(info: &str) -> Received {
 }
 
 fn text(part: Option<&Value>) -> &str {
-    match part {
-        Some(Value::BulkString(bytes)) => str::from_utf8(bytes).unwrap_or_default(),
-        _ => "",
-    }
+    part.and_then(text_of).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -93,8 +93,6 @@ struct Call<'a> {
     command: &'a dyn Command,
     deadline: &'a Deadline,
     slot: u16,
-    /// Whether it mustn't be carried out twice.
-    is_once: bool,
     may_be_done: bool,
     hops: u32,
     moving: Option<Moving>,
@@ -114,11 +112,11 @@ struct Moving {
     until: Deadline,
 }
 
-/// Sends a command, which mustn't be carried out twice if it is to be sent once.
+/// Sends a command to the node of its slot, wherever that is.
 pub(super) fn run(
     topology: &Arc<Topology>,
     route: Route<'_>,
-    (command, is_once): (&dyn Command, bool),
+    command: &dyn Command,
     deadline: &Deadline,
 ) -> Result<Answer, Unanswered<Failure>> {
     let mut call = Call {
@@ -126,7 +124,6 @@ pub(super) fn run(
         command,
         deadline,
         slot: topology.slot(route.key),
-        is_once,
         may_be_done: false,
         hops: 0,
         moving: None,
@@ -143,11 +140,11 @@ impl Call<'_> {
     fn run(&mut self) -> Result<Answer, Failure> {
         let mut target = self.first()?;
         loop {
-            self.check(&target, Topology::check_before)?;
+            self.check_before(&target)?;
             target = match self.send(&target) {
                 Ok(answer) => {
                     self.may_be_done = true;
-                    self.check(&target, Topology::check_after)?;
+                    self.check_after(&target)?;
                     return Ok(answer);
                 }
                 Err(failure) => self.next(target, failure)?,
@@ -167,37 +164,15 @@ impl Call<'_> {
             .ok_or_else(|| self.topology.nobody(&what()))
     }
 
-    /// Of a node that takes the slot over it is known already that it does.
-    fn check(
-        &self,
-        target: &Target,
-        check: impl Fn(&Topology, &Asked<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        if target.manner == Manner::Asking {
-            return Ok(());
-        }
-        let asked = Asked {
-            slot: self.slot,
-            owner: &target.server,
-            command: self.command,
-            deadline: self.deadline,
-        };
-        check(self.topology, &asked)
-    }
-
     fn send(&mut self, target: &Target) -> Result<Answer, Failure> {
         let Target { server, manner } = target;
         let deadline = match manner {
             Manner::Plain => self.watched(server),
-            Manner::Asking if self.is_once => self.deadline.clone(),
+            Manner::Asking if self.command.is_once() => self.deadline.clone(),
             // The slot isn't its own yet, so nobody takes its place. The rest is for the node that has it.
             Manner::Asking => share(self.deadline),
         };
-        let answer = if self.is_once {
-            server.call_once(self.command, *manner, &deadline)
-        } else {
-            server.call(self.command, *manner, &deadline)
-        };
+        let answer = server.call(self.command, *manner, &deadline);
         if is_doubtful(&answer) {
             self.topology.map.lock().doubt(server);
         }
@@ -297,7 +272,7 @@ impl Call<'_> {
         // To find another server is a part of connecting to it.
         let within = self.topology.settings.connect_timeout;
         let until = self.deadline.within(within);
-        if until.is_over() || (self.is_once && self.may_be_done) {
+        if until.is_over() || (self.command.is_once() && self.may_be_done) {
             self.topology.look_up_soon();
             return Err(failure);
         }
@@ -375,42 +350,35 @@ impl Target {
     }
 }
 
-/// A command that goes to the owner of its slot.
-pub(super) struct Asked<'a> {
-    pub(super) slot: u16,
-    pub(super) owner: &'a Arc<Server>,
-    pub(super) command: &'a dyn Command,
-    pub(super) deadline: &'a Deadline,
-}
-
-impl Topology {
+/// Before a command goes to the owner of its slot, and behind it.
+impl Call<'_> {
     /// Fails if the command asks for a lock that a node has which takes the slot over, and of which the owner doesn't know.
-    pub(super) fn check_before(&self, asked: &Asked<'_>) -> Result<(), Failure> {
-        if self.importers(asked).is_empty() {
+    fn check_before(&self, target: &Target) -> Result<(), Failure> {
+        if self.importers(target).is_empty() {
             return Ok(());
         }
         let is_free_there = |lock: &&str| {
-            let deadline = share(asked.deadline);
-            let said = asked.owner.call(&exists(lock), Manner::Plain, &deadline);
-            said.is_ok_and(|said| said.value == Value::Int(0))
+            let said = target.server.value(&exists(lock), &share(self.deadline));
+            said.is_ok_and(|said| said == Value::Int(0))
         };
-        if asked.command.locks().iter().any(is_free_there) {
-            return self.check_after(asked);
+        if self.command.locks().iter().any(is_free_there) {
+            return self.check_after(target);
         }
         Ok(())
     }
 
     /// Fails if a node that takes the slot over has a lock that the command may have taken at its owner.
-    pub(super) fn check_after(&self, asked: &Asked<'_>) -> Result<(), Failure> {
-        for importer in self.importers(asked) {
-            for lock in asked.command.locks() {
-                let has = importer.call(&exists(lock), Manner::Asking, &share(asked.deadline));
+    fn check_after(&self, target: &Target) -> Result<(), Failure> {
+        for importer in self.importers(target) {
+            for lock in self.command.locks() {
+                let has = importer.call(&exists(lock), Manner::Asking, &share(self.deadline));
                 let said = match has {
                     Ok(answer) if answer.value == Value::Int(0) => continue,
                     Ok(_) => "which has this lock".to_owned(),
                     // Not any more.
                     Err(e) if matches!(e.error, Failure::Elsewhere(_)) => {
-                        self.map.lock().importers.remove(asked.slot, &importer);
+                        let mut map = self.topology.map.lock();
+                        map.importers.remove(self.slot, &importer);
                         break;
                     }
                     Err(e) => {
@@ -418,24 +386,29 @@ impl Topology {
                         format!("which doesn't say whether it has this lock ({cause})")
                     }
                 };
-                return Err(half_done(asked, &importer, &said));
+                return Err(self.half_done(&target.server, &importer, &said));
             }
         }
         Ok(())
     }
 
-    fn importers(&self, asked: &Asked<'_>) -> Vec<Arc<Server>> {
-        self.map.lock().importers.of(asked.slot, asked.owner)
+    /// The nodes that take the slot over. Of the one that is asked behind ASKING it is known already that it does.
+    fn importers(&self, target: &Target) -> Vec<Arc<Server>> {
+        if target.manner == Manner::Asking {
+            return Vec::new();
+        }
+        let map = self.topology.map.lock();
+        map.importers.of(self.slot, &target.server)
     }
-}
 
-fn half_done(asked: &Asked<'_>, importer: &Server, said: &str) -> Failure {
-    let (slot, owner, importer) = (asked.slot, asked.owner.address(), importer.address());
-    let cause = format!(
-        "slot {slot} of {owner} is on its way to {importer}, {said}: finish that, or mend it by \
-         redis-cli --cluster fix {owner}"
-    );
-    Failure::Moving(cause.into())
+    fn half_done(&self, owner: &Server, importer: &Server, said: &str) -> Failure {
+        let (slot, owner, importer) = (self.slot, owner.address(), importer.address());
+        let cause = format!(
+            "slot {slot} of {owner} is on its way to {importer}, {said}: finish that, or mend it by \
+             redis-cli --cluster fix {owner}"
+        );
+        Failure::Moving(cause.into())
+    }
 }
 
 fn exists(key: &str) -> Cmd {

@@ -13,7 +13,7 @@ use crate::base::error::{Error, Result};
 use crate::base::sys::time;
 use crate::engine::net::address::{Endpoint, HostPort, number};
 use crate::engine::redis::failure::Failure;
-use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::server::Server;
 use crate::engine::redis::settings::{Kind, Settings};
 
 /// Why servers can't be used.
@@ -49,8 +49,8 @@ pub(in crate::engine::redis) fn greet(
     match server.call_first(&::redis::cmd("PING"), deadline)? {
         // A server that doesn't know HELLO may have locks all the same, and was reached just now.
         Value::SimpleString(pong) if pong == "PONG" => server
-            .call(&::redis::cmd("HELLO"), Manner::Plain, deadline)
-            .map_or(Ok(Role::Primary), |answer| Ok(Role::of(&answer.value))),
+            .value(&::redis::cmd("HELLO"), deadline)
+            .map_or(Ok(Role::Primary), |hello| Ok(Role::of(&hello))),
         _ => {
             let cause = "it doesn't answer PING as a Redis server does";
             Err(Failure::Other(cause.into()))
@@ -79,7 +79,7 @@ impl Topology {
         let found = self.look_up(time::now(), AFTER_FIRST, until);
         found.map_err(|heard| sentinels.refusal(*heard, &self.settings))?;
         let ping = ::redis::cmd("PING");
-        let answer = call::run(self, Route::to(""), (&ping, false), until);
+        let answer = call::run(self, Route::to(""), &ping, until);
         match answer.map_err(|unanswered| unanswered.error)?.value {
             Value::SimpleString(pong) if pong == "PONG" => Ok(()),
             _ => {
@@ -176,20 +176,17 @@ const LEAST: u32 = 7;
 impl Hello {
     fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
         let role = greet(server, deadline)?;
-        match server.call(&::redis::cmd("HELLO"), Manner::Plain, deadline) {
-            Ok(answer) => Ok(Hello {
-                server: server.clone(),
-                role: Role::of(&answer.value),
-                version: version(&answer.value),
-            }),
+        let (role, version) = match server.value(&::redis::cmd("HELLO"), deadline) {
+            Ok(hello) => (Role::of(&hello), version(&hello)),
             // Nor may the greeting have been answered: that it doesn't say what it is says nothing then.
-            Err(unanswered) if unanswered.error.is_of_connection() => Err(unanswered.error),
-            Err(_) => Ok(Hello {
-                server: server.clone(),
-                role,
-                version: None,
-            }),
-        }
+            Err(failure) if failure.is_of_connection() => return Err(failure),
+            Err(_) => (role, None),
+        };
+        Ok(Hello {
+            server: server.clone(),
+            role,
+            version,
+        })
     }
 
     /// Whether it is a node of a cluster that can have locks.
@@ -298,8 +295,7 @@ fn scheme(server: &Server) -> &str {
 /// Where a replica's primary is, if it tells.
 fn primary_of(server: &Arc<Server>) -> Option<HostPort> {
     let deadline = Deadline::after(server.settings().connect_timeout);
-    let answer = server.call(&::redis::cmd("ROLE"), Manner::Plain, &deadline);
-    let Value::Array(parts) = answer.ok()?.value else {
+    let Value::Array(parts) = server.value(&::redis::cmd("ROLE"), &deadline).ok()? else {
         return None;
     };
     let [_, Value::BulkString(host), port, ..] = &parts[..] else {
@@ -328,29 +324,18 @@ pub(in crate::engine::redis) enum Role {
 }
 
 impl Role {
-    /// From the answer to HELLO, in which each name is followed by what it names.
+    /// From the answer to HELLO.
     pub(super) fn of(answer: &Value) -> Self {
-        let Value::Array(parts) = answer else {
-            return Role::Primary;
-        };
-        let mut role = Role::Primary;
-        for pair in parts.chunks_exact(2) {
-            match (text(&pair[0]), text(&pair[1])) {
-                ("mode", "cluster") => return Role::ClusterNode,
-                ("mode", "sentinel") => return Role::Sentinel,
-                ("role", "active-replica") => return Role::ActiveReplica,
-                ("role", "replica" | "slave") => role = Role::Replica,
-                _ => {}
-            }
+        let fields = Fields::of(answer);
+        let field = |name| fields.as_ref().and_then(|fields| fields.get(name));
+        match (field("mode"), field("role")) {
+            (Some("cluster"), _) => Role::ClusterNode,
+            (Some("sentinel"), _) => Role::Sentinel,
+            (_, Some("active-replica")) => Role::ActiveReplica,
+            (_, Some("replica" | "slave")) => Role::Replica,
+            // It may be a proxy, or another version, that doesn't say what it is.
+            _ => Role::Primary,
         }
-        role
-    }
-}
-
-fn text(value: &Value) -> &str {
-    match value {
-        Value::BulkString(bytes) => str::from_utf8(bytes).unwrap_or_default(),
-        _ => "",
     }
 }
 

@@ -122,7 +122,7 @@ impl Servers {
         }
     }
 
-    /// Sends a command to the server of a name, and gives its answer by `deadline`. It may be carried out twice.
+    /// Sends a command to the server of a name, and gives its answer by `deadline`.
     pub(super) fn call(
         &self,
         route: Route<'_>,
@@ -131,20 +131,7 @@ impl Servers {
     ) -> Result<Answer, Unanswered<Failure>> {
         match self {
             Servers::One(server) => server.call(command, Manner::Plain, deadline),
-            Servers::Several(topology) => call::run(topology, route, (command, false), deadline),
-        }
-    }
-
-    /// Sends a command that mustn't be carried out twice: never again after it may have reached a server.
-    pub(super) fn call_once(
-        &self,
-        route: Route<'_>,
-        command: &dyn Command,
-        deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
-        match self {
-            Servers::One(server) => server.call_once(command, Manner::Plain, deadline),
-            Servers::Several(topology) => call::run(topology, route, (command, true), deadline),
+            Servers::Several(topology) => call::run(topology, route, command, deadline),
         }
     }
 

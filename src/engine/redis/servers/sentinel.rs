@@ -33,8 +33,9 @@ use super::view::View;
 use crate::base::clock::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort, Login, number};
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::reply::text_of;
 use crate::engine::redis::script::Command;
-use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::server::Server;
 use crate::engine::redis::settings::Settings;
 
 /// The sentinels of a URL, and the name of its master.
@@ -148,9 +149,9 @@ pub(super) struct Question {
 
 impl Question {
     pub(super) fn ask(&self, sentinel: &Arc<Server>, deadline: &Deadline) -> Result<View, NoView> {
-        match sentinel.call(self, Manner::Plain, deadline) {
-            Ok(answer) => self.view(answer.value),
-            Err(e) => Err(why(sentinel.suspecting_tls(e.error))),
+        match sentinel.value(self, deadline) {
+            Ok(answers) => self.view(answers),
+            Err(failure) => Err(why(sentinel.suspecting_tls(failure))),
         }
     }
 
@@ -183,8 +184,8 @@ fn address_in(answer: Value) -> Result<HostPort, NoView> {
 
 fn address(parts: &[Value]) -> Option<HostPort> {
     let [host, port] = parts else { return None };
-    let host = text(host)?.to_owned();
-    let port = number(text(port)?)?;
+    let host = text_of(host)?.to_owned();
+    let port = number(text_of(port)?)?;
     let is_odd = |c: char| c.is_whitespace() || c.is_control();
     (!host.is_empty() && !host.contains(is_odd) && port != 0).then_some(HostPort { host, port })
 }
@@ -240,7 +241,7 @@ impl<'a> Fields<'a> {
 
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let mut pairs = self.0.chunks_exact(2);
-        text(&pairs.find(|pair| text(&pair[0]) == Some(name))?[1])
+        text_of(&pairs.find(|pair| text_of(&pair[0]) == Some(name))?[1])
     }
 }
 
@@ -249,8 +250,8 @@ pub(super) fn masters(sentinel: &Arc<Server>) -> Vec<String> {
     let mut ask = ::redis::cmd("SENTINEL");
     ask.arg("MASTERS");
     let deadline = Deadline::after(sentinel.settings().connect_timeout);
-    let answer = sentinel.call(&ask, Manner::Plain, &deadline);
-    answer.map_or_else(|_| Vec::new(), |answer| names(&answer.value))
+    let answer = sentinel.value(&ask, &deadline);
+    answer.map_or_else(|_| Vec::new(), |masters| names(&masters))
 }
 
 /// The names of masters in an answer to SENTINEL MASTERS.
@@ -260,13 +261,6 @@ pub(super) fn names(answer: &Value) -> Vec<String> {
     };
     let name = |master| Some(Fields::of(master)?.get("name")?.to_owned());
     masters.iter().filter_map(name).collect()
-}
-
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -14,8 +14,9 @@ use crate::base::clock::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::SLOTS;
+use crate::engine::redis::reply::text_of;
 use crate::engine::redis::script::Command;
-use crate::engine::redis::server::{Manner, Server};
+use crate::engine::redis::server::Server;
 
 #[cfg(test)]
 mod tests;
@@ -63,8 +64,7 @@ type Epochs<'a> = HashMap<&'a str, u64>;
 
 impl View {
     pub(super) fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
-        let answer = server.call(&Questions, Manner::Plain, deadline);
-        match answer.map_err(|e| e.error)?.value {
+        match server.value(&Questions, deadline)? {
             Value::Array(answers) => View::of(answers, &host(server)),
             _ => Err(strange()),
         }
@@ -81,7 +81,7 @@ impl View {
             _ => return Err(strange()),
         };
         let is_up = is_up(&info);
-        let lines: Option<Vec<_>> = text(&nodes).map(|nodes| node_lines(nodes).collect());
+        let lines: Option<Vec<_>> = text_of(&nodes).map(|nodes| node_lines(nodes).collect());
         let epochs = lines.as_deref().map(epochs);
         let epoch = |id: &str| match &epochs {
             // A node that takes a slot over goes on naming its old master, also as a replica.
@@ -174,7 +174,7 @@ fn masters(lines: &[NodeLine<'_>], parts: &[Value], asked: &str) -> Vec<HostPort
 }
 
 fn current_epoch(info: &Value) -> u64 {
-    let mut lines = text(info).unwrap_or_default().lines();
+    let mut lines = text_of(info).unwrap_or_default().lines();
     let number = lines.find_map(|line| line.strip_prefix("cluster_current_epoch:"));
     number
         .and_then(|number| number.trim().parse().ok())
@@ -182,7 +182,7 @@ fn current_epoch(info: &Value) -> u64 {
 }
 
 fn is_up(info: &Value) -> bool {
-    let mut lines = text(info).unwrap_or_default().lines();
+    let mut lines = text_of(info).unwrap_or_default().lines();
     !lines.any(|line| line.trim_end() == "cluster_state:fail")
 }
 
@@ -219,7 +219,7 @@ fn node(node: &Value, asked: &str) -> Option<HostPort> {
     };
     let host = match parts.first()? {
         Value::Nil => "",
-        host => text(host).filter(|host| *host != "?")?,
+        host => text_of(host).filter(|host| *host != "?")?,
     };
     let host = if host.is_empty() { asked } else { host };
     let Value::Int(port) = parts.get(1)? else {
@@ -234,15 +234,7 @@ fn node(node: &Value, asked: &str) -> Option<HostPort> {
 /// A node's id.
 fn id(node: &Value) -> Option<&str> {
     match node {
-        Value::Array(parts) => text(parts.get(2)?),
-        _ => None,
-    }
-}
-
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
-        Value::SimpleString(text) => Some(text),
+        Value::Array(parts) => text_of(parts.get(2)?),
         _ => None,
     }
 }
