@@ -186,7 +186,7 @@ fn scripts_alone(url: &str) -> impl FnMut() + use<> {
     let mut connection = connect(url);
     let mut load = |name| ask::<String>(&mut connection, &["SCRIPT", "LOAD", &lua::whole(name)]);
     let (acquire, release) = (load("lock/acquire"), load("lock/release"));
-    let others = ["fence", "queue", "waiters", "readers", "holders"];
+    let others = ["fence", "queue", "waiters", "read_queue", "holders"];
     // On the server of that key.
     let lock = format!("{KEY}alone");
     let keys = others.map(|kind| format!("{lock}:{kind}"));

@@ -194,7 +194,7 @@ fn scripts_alone(url: &str) -> impl FnMut() + use<> {
         let call = |script: &str, argument: i64| {
             let mut call = redis::cmd("EVALSHA");
             call.arg(script).arg(6).arg("{scripts}");
-            for kind in ["fence", "queue", "waiters", "readers", "holders"] {
+            for kind in ["fence", "queue", "waiters", "read_queue", "holders"] {
                 call.arg(format!("{{scripts}}:{kind}"));
             }
             call.arg("owner").arg(argument).arg("x");

@@ -55,7 +55,7 @@ local function next_waiter(name, asking, after_exclusive, take)
     name[LETTERS] = (first[1] or has_dropped_most(name)) and name[LETTERS] or string.gsub(name[LETTERS], 'q', '')
   end
   if may_have(name, 'r') and (not first[1] or (after_exclusive and first[3] ~= 'w')) then
-    reader = {first_of(name, name[READERS], asking, take)}
+    reader = {first_of(name, name[READ_QUEUE], asking, take)}
     name[LETTERS] = (reader[1] or has_dropped_most(name)) and name[LETTERS] or string.gsub(name[LETTERS], 'r', '')
   end
   return unpack(reader[1] and reader or first)
@@ -150,7 +150,7 @@ local function hand_off(name, asking, after_exclusive, leaving)
   end
   if not asking and has_dropped_most(name) and (not name[HELD] or is_shared(name)) then
     wake_last(name, name[QUEUE])
-    wake_last(name, name[READERS])
+    wake_last(name, name[READ_QUEUE])
   end
   return token
 end

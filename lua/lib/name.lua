@@ -1,6 +1,6 @@
 -- What a script knows of one name: a table, which the other functions take and change.
 --
---   name[LOCK], [COUNTER], [QUEUE], [WAITERS], [READERS], [HOLDERS], [VALUE]
+--   name[LOCK], [COUNTER], [QUEUE], [WAITERS], [READ_QUEUE], [HOLDERS], [VALUE]
 --                     its keys; no value where the caller doesn't ask for it
 --   name[NOW]         the server's time in microseconds
 --   name[IS_COUNTED]  whether there is a counter
@@ -30,14 +30,14 @@ local function read_name(keys, counter, now, popped)
   elseif counter then
     stored = nil
   else
-    letters = redis.call('EXISTS', keys[QUEUE], keys[READERS]) > 0 and 'qr' or ''
+    letters = redis.call('EXISTS', keys[QUEUE], keys[READ_QUEUE]) > 0 and 'qr' or ''
   end
   if not stored then
     local is_other = type(counter) == 'table' and not string.find(counter.err, 'WRONGTYPE', 1, true)
     failure = is_other and counter or redis.error_reply('CONFLICT ' .. keys[COUNTER] .. ' holds no counter')
   end
   local name = {
-    keys[LOCK], keys[COUNTER], keys[QUEUE], keys[WAITERS], keys[READERS], keys[HOLDERS], keys[VALUE],
+    keys[LOCK], keys[COUNTER], keys[QUEUE], keys[WAITERS], keys[READ_QUEUE], keys[HOLDERS], keys[VALUE],
     now, nil, counter and true, stored, letters or 'qr', nil, nil, nil, popped, broken,
   }
   return name, failure

@@ -6,7 +6,7 @@ local function may_have(name, letter)
 end
 
 local function queue_of(name, mode)
-  return mode == 'r' and name[READERS] or name[QUEUE]
+  return mode == 'r' and name[READ_QUEUE] or name[QUEUE]
 end
 
 -- Takes an owner out of its queue, if it waits.

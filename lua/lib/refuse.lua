@@ -36,7 +36,7 @@ end
 local function enter(name, ask)
   local queue, letter = name[QUEUE], 'q'
   if ask[MODE] == 'r' then
-    queue, letter = name[READERS], 'r'
+    queue, letter = name[READ_QUEUE], 'r'
   end
   -- A command that is denied leaves nothing that stays: no key without a ttl, and no waiter that is in no queue.
   local overdue = math.floor(name[NOW] / 1000) + ask[HEARTBEAT_WITHIN]
@@ -81,7 +81,7 @@ local function refuse(name, ask, lock)
       return length
     end
   elseif name[LETTERS] ~= '' and redis.call('HDEL', name[WAITERS], ask[OWNER]) == 1 then
-    redis.call('LREM', ask[MODE] == 'r' and name[READERS] or name[QUEUE], 1, ask[OWNER])
+    redis.call('LREM', ask[MODE] == 'r' and name[READ_QUEUE] or name[QUEUE], 1, ask[OWNER])
   end
   -- Of a semaphore the next permit may come back before the last.
   local next_end = name[HELD] == MARK_PERMITS and redis.call('ZRANGE', name[HOLDERS], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]

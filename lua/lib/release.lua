@@ -26,7 +26,7 @@ end
 -- A queue that can't be read, or a waiter that mustn't be told, hinders nothing: the waiter's next heartbeat asks.
 local function wake(name)
   pcall(wake_first, name, 'q', name[QUEUE])
-  pcall(wake_first, name, 'r', name[READERS])
+  pcall(wake_first, name, 'r', name[READ_QUEUE])
 end
 
 -- The lock isn't the owner's: it leaves the queue. What became of a lease that is no more is told by the counter; one

@@ -60,7 +60,7 @@ if not lock and (mode == 'x' or mode == 'w') and redis.call('SET', KEYS[LOCK], o
       return KEYS[VALUE] and {token, value} or token
     end
     redis.call('SET', KEYS[COUNTER], before, 'KEEPTTL')
-  elseif not before and redis.pcall('EXISTS', KEYS[QUEUE], KEYS[READERS]) == 0 then
+  elseif not before and redis.pcall('EXISTS', KEYS[QUEUE], KEYS[READ_QUEUE]) == 0 then
     redis.call('SET', KEYS[COUNTER], text, 'PX', DAY)
     return KEYS[VALUE] and {token, value} or token
   elseif not before then

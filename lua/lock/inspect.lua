@@ -98,5 +98,5 @@ elseif lock then
   holders = shown_holders(name)
 end
 local remaining, counter = redis.call('PTTL', KEYS[LOCK]), name[IS_COUNTED] and name[STORED] or -1
-local queue, readers = shown_waiters(name, KEYS[QUEUE]), shown_waiters(name, KEYS[READERS])
+local queue, readers = shown_waiters(name, KEYS[QUEUE]), shown_waiters(name, KEYS[READ_QUEUE])
 return {state, name[NOW], counter, remaining, out, of, holders, queue, readers}

@@ -18,7 +18,7 @@ pub(crate) const KEYS: [&str; 7] = [
     FENCE,
     QUEUE,
     "{crosslock:n}:waiters",
-    "{crosslock:n}:readers",
+    "{crosslock:n}:read_queue",
     "{crosslock:n}:holders",
     VALUE,
 ];

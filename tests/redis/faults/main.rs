@@ -35,7 +35,7 @@ const LOCK: &str = "{crosslock:n}";
 const FENCE: &str = "{crosslock:n}:fence";
 const QUEUE: &str = "{crosslock:n}:queue";
 const WAITERS: &str = "{crosslock:n}:waiters";
-const READERS: &str = "{crosslock:n}:readers";
+const READERS: &str = "{crosslock:n}:read_queue";
 const HOLDERS: &str = "{crosslock:n}:holders";
 
 /// Far more than anything here takes, even on a loaded machine.

@@ -39,7 +39,7 @@ impl Bench {
             fence: key("fence"),
             queue: key("queue"),
             waiters: key("waiters"),
-            readers: key("readers"),
+            readers: key("read_queue"),
             holders: key("holders"),
             value: key("value"),
             lock,
