@@ -3,6 +3,7 @@
 #![cfg(all(target_os = "linux", feature = "redis"))]
 
 mod cost;
+mod descriptors;
 mod followed;
 mod moved;
 mod puppet;

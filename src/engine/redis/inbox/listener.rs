@@ -36,21 +36,14 @@ pub(super) struct Listener {
 pub(super) type Receiver = Arc<OnceLock<Weak<dyn Revocations>>>;
 
 impl Listener {
-    /// `None`, which is logged, if its thread can't be started.
-    pub(super) fn start(server: Arc<Server>, revocations: Receiver) -> Option<Arc<Self>> {
+    /// Fails if there are no file descriptors for it, or if its thread can't be started.
+    pub(super) fn start(server: Arc<Server>, revocations: Receiver) -> io::Result<Arc<Self>> {
         // TLS and the user's logger are all that needs stack here.
         const STACK: usize = 512 * 1024;
-        let started = Listener::new(server, revocations).and_then(|listener| {
-            let listener = Arc::new(listener);
-            let its = listener.clone();
-            sys::spawn_with_stack("crosslock-inbox", STACK, move || its.run_while_served())?;
-            Ok(listener)
-        });
-        started
-            .inspect_err(|e| {
-                log::warn!("no thread to hear of grants, so waiting is by asking: {e}");
-            })
-            .ok()
+        let listener = Arc::new(Listener::new(server, revocations)?);
+        let its = listener.clone();
+        sys::spawn_with_stack("crosslock-inbox", STACK, move || its.run_while_served())?;
+        Ok(listener)
     }
 
     pub(super) fn new(server: Arc<Server>, revocations: Receiver) -> io::Result<Self> {
@@ -109,14 +102,9 @@ impl Listener {
     }
 
     fn log(&self, failure: Failure, was_logged: bool) {
-        let level = if was_logged {
-            log::Level::Debug
-        } else {
-            log::Level::Warn
-        };
         let (place, cause) = (&self.server.settings().shown, failure.cause());
         log::log!(
-            level,
+            level(was_logged),
             "no grants heard from {place}, so waiting is by asking: {cause}"
         );
     }
@@ -188,6 +176,15 @@ impl Listener {
         if let Some(receiver) = receiver {
             receiver.revoked(owner, below, LostReason::Broken);
         }
+    }
+}
+
+/// At which level it is logged that grants aren't heard of: once until they are is enough.
+pub(super) fn level(was_logged: bool) -> log::Level {
+    if was_logged {
+        log::Level::Debug
+    } else {
+        log::Level::Warn
     }
 }
 

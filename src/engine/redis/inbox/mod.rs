@@ -49,10 +49,11 @@
 //! command behind it. So PING is sent behind, and all errors before the answer to that are about SUNSUBSCRIBE.
 
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use self::listener::{Listener, Receiver};
+use self::listener::{Listener, Receiver, level};
 pub(super) use self::state::Notification;
 use self::state::{Hears, Progress, Waiter};
 use super::keys::{channel, tag};
@@ -74,9 +75,16 @@ mod state;
 
 /// Where a locker is notified of grants. There is a thread and a connection only from the first subscription on.
 pub(super) struct Inbox {
-    /// One for each server that has had a name for which somebody waited.
-    listeners: Mutex<Vec<Arc<Listener>>>,
+    listeners: Mutex<Listeners>,
     revocations: Receiver,
+}
+
+#[derive(Default)]
+struct Listeners {
+    /// One for each server that has had a name for which somebody waited.
+    all: Vec<Arc<Listener>>,
+    /// Whether the last one couldn't be started, which was logged.
+    has_failed: bool,
 }
 
 impl Inbox {
@@ -119,17 +127,27 @@ impl Inbox {
     /// That of a server. Those of servers that were replaced are forgotten.
     fn listener(&self, server: &Arc<Server>, start: bool) -> Option<Arc<Listener>> {
         let mut listeners = self.listeners.lock();
-        let mut all = listeners.iter();
+        let mut all = listeners.all.iter();
         if let Some(listener) = all.find(|one| Arc::ptr_eq(&one.server, server)) {
             return Some(listener.clone());
         }
         if !start || server.retired().is_set() {
             return None;
         }
-        listeners.retain(|one| !one.closed.is_set());
-        let listener = Listener::start(server.clone(), self.revocations.clone())?;
-        listeners.push(listener.clone());
-        Some(listener)
+        listeners.all.retain(|one| !one.closed.is_set());
+        let started = Listener::start(server.clone(), self.revocations.clone());
+        let was_logged = std::mem::replace(&mut listeners.has_failed, started.is_err());
+        if let Ok(listener) = &started {
+            listeners.all.push(listener.clone());
+        }
+        drop(listeners);
+        let failed = |e: &io::Error| {
+            log::log!(
+                level(was_logged),
+                "no thread to hear of grants, so waiting is by asking: {e}"
+            );
+        };
+        started.inspect_err(failed).ok()
     }
 }
 
@@ -137,7 +155,7 @@ impl Drop for Inbox {
     fn drop(&mut self) {
         // Nobody has locked it, but perhaps in the process that this one was forked off from.
         if let Some(listeners) = self.listeners.try_lock() {
-            listeners.iter().for_each(|listener| listener.close());
+            listeners.all.iter().for_each(|listener| listener.close());
         }
     }
 }
