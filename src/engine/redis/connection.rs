@@ -273,11 +273,10 @@ impl Request<'_> {
         connection: &mut Connection,
         reply_by: &Deadline,
     ) -> Result<Replied, Failure> {
-        let confirmation = Confirmation::of(settings, self.command);
+        let needed = settings.replicas.filter(|_| self.command.is_for_replicas());
         let reply_by = reply_by.within(settings.io_timeout);
-        let send = |packed, connection: &mut Connection| {
-            self.send(packed, confirmation, connection, &reply_by)
-        };
+        let send =
+            |packed, connection: &mut Connection| self.send(packed, needed, connection, &reply_by);
         let replied = send(self.command.packed(), connection)?;
         if !is_unknown_script(&replied.0) {
             return Ok(replied);
@@ -292,7 +291,7 @@ impl Request<'_> {
     fn send(
         &self,
         mut packed: Vec<u8>,
-        confirmation: Option<Confirmation>,
+        needed: Option<Replicas>,
         connection: &mut Connection,
         deadline: &Deadline,
     ) -> Result<Replied, Failure> {
@@ -302,10 +301,10 @@ impl Request<'_> {
             asking.append(&mut packed);
             packed = asking;
         }
-        if let Some(confirmation) = confirmation {
-            confirmation.append_to(&mut packed, deadline);
+        if let Some(replicas) = needed {
+            replicas.append_wait(&mut packed, deadline);
         }
-        let beside = usize::from(is_asking) + usize::from(confirmation.is_some());
+        let beside = usize::from(is_asking) + usize::from(needed.is_some());
         connection.send(&packed, self.command.length() + beside, deadline)?;
         if is_asking {
             connection.reply()?;
@@ -317,14 +316,14 @@ impl Request<'_> {
                 Value::Array(values.collect::<Result<_, _>>()?)
             }
         };
-        let Some(confirmation) = confirmation else {
+        let Some(replicas) = needed else {
             return Ok((value, None));
         };
         let acknowledged = connection.reply()?;
         // What came of the command itself says more than that WAIT was refused, too.
         let shortfall = match value {
             Value::ServerError(_) => None,
-            _ => confirmation.shortfall(acknowledged)?,
+            _ => replicas.shortfall(acknowledged)?,
         };
         Ok((value, shortfall))
     }
@@ -334,36 +333,26 @@ fn is_unknown_script(value: &Value) -> bool {
     matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")
 }
 
-/// WAIT, behind commands that replicas must have. One that has no answer to it has none at all.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Confirmation(Replicas);
-
-impl Confirmation {
-    /// `None` where no replica must have what these write.
-    pub(super) fn of(settings: &Settings, command: &dyn Command) -> Option<Self> {
-        let replicas = settings.replicas;
-        let needed = replicas.filter(|_| command.is_for_replicas());
-        needed.map(Confirmation)
-    }
-
+/// WAIT, behind commands that these replicas must have. One that has no answer to it has none at all.
+impl Replicas {
     /// Sends it behind what is to be answered by that deadline.
-    pub(super) fn append_to(self, packed: &mut Vec<u8>, deadline: &Deadline) {
+    fn append_wait(self, packed: &mut Vec<u8>, deadline: &Deadline) {
         let mut wait = ::redis::cmd("WAIT");
         let patience = self.patience(deadline.remaining()).as_millis();
-        wait.arg(self.0.least).arg(patience);
+        wait.arg(self.least).arg(patience);
         wait.write_packed_command(packed);
     }
 
     /// For how long the server waits for its replicas: never for ever, which 0 would be, and not until the deadline, by
     /// which its answer has to be here.
     fn patience(self, left: Duration) -> Duration {
-        let share = self.0.timeout.min(left / 2);
+        let share = self.timeout.min(left / 2);
         share.max(Duration::from_millis(1))
     }
 
     /// What was answered to it behind commands that were carried out.
-    pub(super) fn shortfall(self, acknowledged: Value) -> Result<Option<Shortfall>, Failure> {
-        let least = self.0.least;
+    fn shortfall(self, acknowledged: Value) -> Result<Option<Shortfall>, Failure> {
+        let least = self.least;
         match acknowledged {
             Value::Int(have) if have >= i64::from(least) => Ok(None),
             Value::Int(have) => Ok(Some(Shortfall { have, least })),

@@ -28,7 +28,12 @@ pub(super) struct Keys {
 
 /// What the others end in, in the order in which the scripts have them.
 const OTHERS: [&str; 6] = [
-    ":fence", ":queue", ":waiters", ":read_queue", ":holders", ":value",
+    ":fence",
+    ":queue",
+    ":waiters",
+    ":read_queue",
+    ":holders",
+    ":value",
 ];
 
 /// Where the queue, the first of the keys of waiters, stands among the keys, and where the holders do, behind them.

@@ -18,9 +18,11 @@ use self::inbox::Inbox;
 use self::keys::{Keys, VALUE, broken_channel, tag};
 use self::leases::Held;
 use self::operators::{broken, inspection};
-use self::servers::{Refused, Route, Servers};
+use self::script::Route;
+use self::servers::{Refused, Servers};
 use self::settings::{Address, At};
-use self::several::{Means, Waiting};
+use self::several::Waiting;
+use self::wait::WaitDeps;
 use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
@@ -118,7 +120,7 @@ impl Engine for RedisEngine {
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        Box::new(Waiting::new(Means {
+        Box::new(Waiting::new(WaitDeps {
             commands: self.commands.clone(),
             inbox: self.inbox.clone(),
             clock: self.clock.clone(),

@@ -9,7 +9,7 @@ use ::redis::{FromRedisValue, Value};
 use super::commands::Commands;
 use super::failure::Failure;
 use super::keys::slot_of;
-use super::servers::Route;
+use super::script::Route;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;

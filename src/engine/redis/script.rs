@@ -1,5 +1,7 @@
 //! Scripts by their digest, and calls of them.
 
+use std::time::Duration;
+
 use ::redis::Cmd;
 
 use super::keys::{HOLDERS, Keys, QUEUE, VALUE};
@@ -73,6 +75,33 @@ pub(super) trait Command {
     /// How it stands to the owner's other commands.
     fn order(&self) -> Order<'_> {
         Order::Any
+    }
+}
+
+/// Where a command is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route<'a> {
+    /// One of its keys, whose hash tag decides on the slot.
+    pub(super) key: &'a str,
+    /// How long ago its server may have been found out, at most; `None` where a server that was replaced since does no
+    /// harm.
+    pub(super) known_within: Option<Duration>,
+}
+
+impl<'a> Route<'a> {
+    pub(super) fn to(key: &'a str) -> Self {
+        Route {
+            key,
+            known_within: None,
+        }
+    }
+
+    /// The same for what an operator does: its server is found out anew.
+    pub(super) fn anew(key: &'a str) -> Self {
+        Route {
+            key,
+            known_within: Some(Duration::ZERO),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ::redis::Value;
 
@@ -91,10 +91,6 @@ impl Server {
     /// What is the same for all servers of its URL.
     pub(super) fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    pub(super) fn io_timeout(&self) -> Duration {
-        self.settings.io_timeout
     }
 
     /// Another server has taken its place: its connections are closed, also those that are in use as soon as they aren't.

@@ -32,30 +32,17 @@
 //! What always holds: an owner that is in the queue of a part has nothing behind that part. So each waits for owners that have
 //! that part, and wait, if they do, at parts behind it: nobody waits for itself.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::commands::Commands;
-use super::inbox::Inbox;
 use super::leases::{self, Held};
-use super::wait::RedisWait;
+use super::wait::{RedisWait, WaitDeps};
 use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Clock, Deadline};
+use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::Result;
 use crate::base::token::Token;
 use crate::engine::{Answer, Change, Grant, Outcome, Pace, Release, Request, Unanswered, Wait};
 
-/// What a wait is made of.
-pub(super) struct Means {
-    pub(super) commands: Arc<Commands>,
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) clock_skew: Duration,
-}
-
 /// How one owner waits for what it claims, wherever that is.
 pub(super) struct Waiting {
-    means: Means,
+    deps: WaitDeps,
     /// For all, or for the part at which the owner waits.
     wait: RedisWait,
     /// Set as soon as it is known that there are several parts.
@@ -67,19 +54,11 @@ struct Parts {
     course: Course,
 }
 
-impl Means {
-    fn wait(&self, has_others: bool) -> RedisWait {
-        let (commands, inbox) = (self.commands.clone(), self.inbox.clone());
-        let (clock, clock_skew) = (self.clock.clone(), self.clock_skew);
-        RedisWait::new(commands, inbox, clock, clock_skew, has_others)
-    }
-}
-
 impl Waiting {
-    pub(super) fn new(means: Means) -> Self {
+    pub(super) fn new(deps: WaitDeps) -> Self {
         Waiting {
-            wait: means.wait(false),
-            means,
+            wait: RedisWait::new(deps.clone(), false),
+            deps,
             parts: None,
         }
     }
@@ -93,7 +72,7 @@ impl Wait for Waiting {
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
         if self.parts.is_none() {
-            let claims = leases::parts(&self.means.commands, request.claim);
+            let claims = leases::parts(&self.deps.commands, request.claim);
             self.parts = claims.map(|claims| Parts {
                 course: Course::new(claims.len()),
                 claims,
@@ -103,8 +82,8 @@ impl Wait for Waiting {
             return self.wait.ask(request, pace, deadline);
         };
         let question = Question {
-            since: self.means.clock.now(),
-            means: &self.means,
+            since: self.deps.clock.now(),
+            deps: &self.deps,
             wait: &mut self.wait,
             claims,
             request,
@@ -129,7 +108,7 @@ impl Wait for Waiting {
         if let Some(grant) = self.wait.wait(Request { claim, ..request }, pace) {
             // The next question goes on behind it.
             parts.course.granted(grant.token);
-            self.wait = self.means.wait(true);
+            self.wait = RedisWait::new(self.deps.clone(), true);
         }
         None
     }
@@ -137,7 +116,7 @@ impl Wait for Waiting {
 
 /// One question for several parts.
 struct Question<'a, 'p> {
-    means: &'a Means,
+    deps: &'a WaitDeps,
     wait: &'a mut RedisWait,
     claims: &'a [Claim],
     request: Request<'a>,
@@ -177,7 +156,7 @@ impl Question<'_, '_> {
             }),
             (Said::Broken, _) => Ok(Answer::Broken),
             (Said::Done | Said::Unanswered, failed) => {
-                let (commands, key) = (&self.means.commands, self.request.key());
+                let (commands, key) = (&self.deps.commands, self.request.key());
                 let silent = || Unanswered::sent(commands.unavailable(key, "it doesn't answer"));
                 let Unanswered { error, sent } = failed.unwrap_or_else(silent);
                 let sent = sent || has_some;
@@ -193,7 +172,7 @@ impl Question<'_, '_> {
             Step::Renew(count) => kept(self.held(count).change(Change::Renew, self.deadline)),
             Step::Raise(token) => {
                 // Read before sending: no server's lease starts earlier than this.
-                self.since = self.means.clock.now();
+                self.since = self.deps.clock.now();
                 kept(self.held(self.claims.len()).raise(token, self.deadline))
             }
             Step::Release(count) => {
@@ -216,7 +195,7 @@ impl Question<'_, '_> {
         );
         Ok(match self.wait.ask(request, pace, self.deadline)? {
             Answer::Granted(grant) => {
-                *self.wait = self.means.wait(true);
+                *self.wait = RedisWait::new(self.deps.clone(), true);
                 Said::Granted(grant.token)
             }
             Answer::Taken { is_queued, holder } => {
@@ -229,7 +208,7 @@ impl Question<'_, '_> {
 
     /// What the owner has of the first parts.
     fn held(&self, count: usize) -> Held<'_> {
-        Held::new(&self.means.commands, self.request, &self.claims[..count])
+        Held::new(&self.deps.commands, self.request, &self.claims[..count])
     }
 }
 

@@ -26,11 +26,17 @@ use crate::base::token::Token;
 use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
+/// What all waits of an engine share.
+#[derive(Clone)]
+pub(super) struct WaitDeps {
+    pub(super) commands: Arc<Commands>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clock_skew: Duration,
+}
+
 pub(super) struct RedisWait {
-    commands: Arc<Commands>,
-    inbox: Arc<Inbox>,
-    clock: Arc<dyn Clock>,
-    clock_skew: Duration,
+    deps: WaitDeps,
     /// The server that answered last.
     server: Option<Arc<Server>>,
     subscribed: Subscribed,
@@ -76,8 +82,8 @@ impl Wait for RedisWait {
         let inbox = self.subscription().and_then(Subscription::inbox);
         let if_taken = self.if_taken(request, pace.as_deref_mut(), inbox.as_ref());
         // Read before sending: the server's lease starts no earlier than this.
-        let asked = self.clock.now();
-        let answer = self.commands.acquire(request, if_taken, deadline);
+        let asked = self.deps.clock.now();
+        let answer = self.deps.commands.acquire(request, if_taken, deadline);
         self.is_unanswered = answer.is_err();
         let (answer, server) = answer?;
         Ok(match answer {
@@ -130,18 +136,9 @@ impl Wait for RedisWait {
 }
 
 impl RedisWait {
-    pub(super) fn new(
-        commands: Arc<Commands>,
-        inbox: Arc<Inbox>,
-        clock: Arc<dyn Clock>,
-        clock_skew: Duration,
-        has_others: bool,
-    ) -> Self {
+    pub(super) fn new(deps: WaitDeps, has_others: bool) -> Self {
         RedisWait {
-            commands,
-            inbox,
-            clock,
-            clock_skew,
+            deps,
             server: None,
             subscribed: Subscribed::NotYet,
             heartbeat: Heartbeat::default(),
@@ -186,10 +183,13 @@ impl RedisWait {
         };
         let known = self.server.as_ref().filter(|one| !one.retired().is_set());
         let server = known.cloned();
-        let Some(server) = server.or_else(|| self.commands.server_of(key)) else {
+        let Some(server) = server.or_else(|| self.deps.commands.server_of(key)) else {
             return;
         };
-        let subscription = self.inbox.subscribe(&server, key, request.owner, open_by);
+        let subscription = self
+            .deps
+            .inbox
+            .subscribe(&server, key, request.owner, open_by);
         self.subscribed = match subscription {
             Some(one) if open_by.is_none() || !one.is_over() => Subscribed::Yes(one),
             _ if open_by.is_none() => return,
@@ -236,13 +236,13 @@ impl RedisWait {
             return None;
         };
         // It brings the value, too, or waits for the replicas, or finds that another server may have the lock.
-        let asks_replicas = self.commands.asks_replicas();
-        if request.claim.valued || asks_replicas || self.commands.is_on_its_way(key) {
+        let asks_replicas = self.deps.commands.asks_replicas();
+        if request.claim.valued || asks_replicas || self.deps.commands.is_on_its_way(key) {
             return None;
         }
         let seen = self.seen?;
         let valid_for =
-            valid_until(seen.asked, request.ttl, self.clock_skew).since(self.clock.now());
+            valid_until(seen.asked, request.ttl, self.deps.clock_skew).since(self.deps.clock.now());
         let is_fresh = valid_for >= request.ttl / 2;
         (token.number > seen.counter && is_fresh).then_some(Grant {
             token,

@@ -144,7 +144,7 @@ impl<'a> Trial<'a> {
         let connection = server.connect(deadline);
         let mut connection = connection.map_err(|e| self.probe.commands.error(None, e))?;
         self.denied_by(commands, |command| {
-            let deadline = deadline.within(server.io_timeout());
+            let deadline = deadline.within(server.settings().io_timeout);
             match connection.request(&command.get_packed_command(), &deadline) {
                 Ok(Value::ServerError(error)) => self.probe.answered(Err(error.into())),
                 answer => self.probe.answered(answer),

@@ -71,7 +71,7 @@ pub(super) enum Hears {
 
 /// What a waiter is notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::redis) enum Notification {
+pub(crate) enum Notification {
     /// The lock was granted to it, at some time.
     Granted(Token),
     /// A grant may have been missed: the server knows.

@@ -25,7 +25,14 @@ fn keys_are_as_documented() {
         ("", "{user}:1", "{user}:1", "{user}:1"),
         ("", "{user}", "{user}", "{user}:"),
     ] {
-        let kinds = ["fence", "queue", "waiters", "read_queue", "holders", "value"];
+        let kinds = [
+            "fence",
+            "queue",
+            "waiters",
+            "read_queue",
+            "holders",
+            "value",
+        ];
         let others = kinds.map(|kind| format!("{tag}:{kind}"));
         let keys = keys(namespace, name);
         assert_eq!(keys.all()[0], lock);

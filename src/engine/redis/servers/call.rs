@@ -45,35 +45,8 @@ use crate::base::sys::time;
 use crate::engine::Unanswered;
 use crate::engine::net::address::HostPort;
 use crate::engine::redis::failure::{Failure, Redirect};
-use crate::engine::redis::script::{Command, Order};
+use crate::engine::redis::script::{Command, Order, Route};
 use crate::engine::redis::server::{Answer, Manner, Server, share};
-
-/// Where a command is for.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::redis) struct Route<'a> {
-    /// One of its keys, whose hash tag decides on the slot.
-    pub(in crate::engine::redis) key: &'a str,
-    /// How long ago its server may have been found out, at most; `None` where a server that was replaced since does no
-    /// harm.
-    pub(in crate::engine::redis) known_within: Option<Duration>,
-}
-
-impl<'a> Route<'a> {
-    pub(in crate::engine::redis) fn to(key: &'a str) -> Self {
-        Route {
-            key,
-            known_within: None,
-        }
-    }
-
-    /// The same for what an operator does: its server is found out anew.
-    pub(in crate::engine::redis) fn anew(key: &'a str) -> Self {
-        Route {
-            key,
-            known_within: Some(Duration::ZERO),
-        }
-    }
-}
 
 const HOPS: u32 = 5;
 

@@ -4,21 +4,22 @@ use std::sync::Arc;
 
 use ::redis::Value;
 
-use super::call::{self, Route};
+use super::call;
 use super::heard::{Heard, NoView, ask_all, worse};
-use super::sentinel::{Fields, Sentinels, masters};
-use super::topology::{AFTER_FIRST, Ask, Topology};
+use super::sentinel::{Ask, Fields, Sentinels, masters};
+use super::topology::{AFTER_FIRST, Topology};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::base::sys::time;
 use crate::engine::net::address::{Endpoint, HostPort, number};
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::script::Route;
 use crate::engine::redis::server::Server;
 use crate::engine::redis::settings::{Kind, Settings};
 
 /// Why servers can't be used.
 #[derive(Debug)]
-pub(in crate::engine::redis) enum Refused {
+pub(crate) enum Refused {
     Failure(Failure),
     /// What the URL names is no such server.
     Error(Error),
@@ -42,10 +43,7 @@ fn greet_in_time(server: &Arc<Server>) -> Result<Role, Failure> {
 }
 
 /// The same, by a deadline.
-pub(in crate::engine::redis) fn greet(
-    server: &Arc<Server>,
-    deadline: &Deadline,
-) -> Result<Role, Failure> {
+pub(crate) fn greet(server: &Arc<Server>, deadline: &Deadline) -> Result<Role, Failure> {
     match server.call_first(&::redis::cmd("PING"), deadline)? {
         // A server that doesn't know HELLO may have locks all the same, and was reached just now.
         Value::SimpleString(pong) if pong == "PONG" => server
@@ -313,7 +311,7 @@ fn primary_of(server: &Arc<Server>) -> Option<HostPort> {
 
 /// What a server says that it is, in answer to HELLO, which any user may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine::redis) enum Role {
+pub(crate) enum Role {
     /// A primary, or a server that doesn't say what it is: a proxy, or another version.
     Primary,
     Replica,

@@ -183,14 +183,14 @@ pub(super) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
 
 /// What servers answer, in the order in which they do.
 #[derive(Debug)]
-pub(in crate::engine::redis) struct Answers<T> {
+pub(crate) struct Answers<T> {
     received: Receiver<Result<T, Failure>>,
     deadline: Deadline,
     dropped: Cancel,
 }
 
 /// Asks each of the servers by `ask`, which is given the deadline of its own calls.
-pub(in crate::engine::redis) fn ask_all<T: Send + 'static>(
+pub(crate) fn ask_all<T: Send + 'static>(
     servers: &[Arc<Server>],
     deadline: &Deadline,
     ask: impl Fn(&Arc<Server>, &Deadline) -> Result<T, Failure> + Clone + Send + 'static,
@@ -218,7 +218,7 @@ pub(in crate::engine::redis) fn ask_all<T: Send + 'static>(
 
 impl<T> Answers<T> {
     /// The next answer; `None` when all have answered, or by `until`, or when the deadline is over.
-    pub(in crate::engine::redis) fn next(&self, until: &Deadline) -> Option<Result<T, Failure>> {
+    pub(crate) fn next(&self, until: &Deadline) -> Option<Result<T, Failure>> {
         loop {
             let patience = until.remaining().min(self.deadline.remaining());
             let patience = patience.min(CANCEL_LATENESS);

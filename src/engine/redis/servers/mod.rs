@@ -36,13 +36,12 @@
 
 use std::sync::Arc;
 
-pub(super) use self::call::Route;
 pub(super) use self::greeting::Refused;
 use self::heard::Nodes;
-use self::sentinel::Sentinels;
-use self::topology::{Ask, Topology};
+use self::sentinel::{Ask, Sentinels};
+use self::topology::Topology;
 use super::failure::Failure;
-use super::script::Command;
+use super::script::{Command, Route};
 use super::server::{Answer, Manner, Server};
 use super::settings::{Address, At, Settings};
 use crate::base::clock::Deadline;

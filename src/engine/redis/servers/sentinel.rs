@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use ::redis::Value;
 
-use super::heard::{Answers, Heard, NoView, Patience, Said, ask_all};
+use super::heard::{Answers, Heard, NoView, Nodes, Patience, Said, ask_all};
 use super::view::View;
 use crate::base::clock::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort, Login, number};
@@ -37,6 +37,39 @@ use crate::engine::redis::reply::text_of;
 use crate::engine::redis::script::Command;
 use crate::engine::redis::server::Server;
 use crate::engine::redis::settings::Settings;
+
+/// Who is asked which server has a name.
+#[derive(Debug)]
+pub(super) enum Ask {
+    Sentinels(Sentinels),
+    /// The nodes themselves.
+    Nodes(Nodes),
+}
+
+impl Ask {
+    /// The same for a child that was forked off.
+    pub(super) fn after_fork(&self, settings: &Settings) -> Self {
+        match self {
+            Ask::Sentinels(sentinels) => Ask::Sentinels(sentinels.after_fork(settings)),
+            Ask::Nodes(nodes) => Ask::Nodes(nodes.after_fork()),
+        }
+    }
+
+    pub(super) fn seeds(&self) -> &[HostPort] {
+        match self {
+            Ask::Sentinels(_) => &[],
+            Ask::Nodes(nodes) => nodes.seeds(),
+        }
+    }
+
+    /// Why nothing of use was said.
+    pub(super) fn failure(&self, heard: Heard) -> Failure {
+        match self {
+            Ask::Sentinels(_) => Sentinels::failure(heard),
+            Ask::Nodes(_) => Nodes::failure(heard),
+        }
+    }
+}
 
 /// The sentinels of a URL, and the name of its master.
 #[derive(Debug)]

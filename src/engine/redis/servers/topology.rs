@@ -18,15 +18,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::heard::{Answers, Heard, Nodes, Patience, Said};
+use super::heard::{Answers, Heard, Patience, Said};
 use super::map::Map;
-use super::sentinel::Sentinels;
+use super::sentinel::Ask;
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
 use crate::base::sys::channel::{Receiver, bounded};
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::{self, time};
-use crate::engine::net::address::HostPort;
 use crate::engine::net::limits::{CANCEL_LATENESS, SHORTEST_SHARE};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::slot_of;
@@ -48,7 +47,7 @@ const OUTAGE: Duration = Duration::from_secs(1);
 
 /// The servers that have locks, as far as they are known.
 #[derive(Debug)]
-pub(in crate::engine::redis) struct Topology {
+pub(crate) struct Topology {
     pub(super) settings: Arc<Settings>,
     pub(super) ask: Ask,
     pub(super) map: Mutex<Map>,
@@ -392,39 +391,6 @@ fn await_end(end: &Receiver<Infallible>, deadline: &Deadline) {
             .is_err_and(|e| e.is_disconnected())
         {
             return;
-        }
-    }
-}
-
-/// Who is asked which server has a name.
-#[derive(Debug)]
-pub(super) enum Ask {
-    Sentinels(Sentinels),
-    /// The nodes themselves.
-    Nodes(Nodes),
-}
-
-impl Ask {
-    /// The same for a child that was forked off.
-    pub(super) fn after_fork(&self, settings: &Settings) -> Self {
-        match self {
-            Ask::Sentinels(sentinels) => Ask::Sentinels(sentinels.after_fork(settings)),
-            Ask::Nodes(nodes) => Ask::Nodes(nodes.after_fork()),
-        }
-    }
-
-    pub(super) fn seeds(&self) -> &[HostPort] {
-        match self {
-            Ask::Sentinels(_) => &[],
-            Ask::Nodes(nodes) => nodes.seeds(),
-        }
-    }
-
-    /// Why nothing of use was said.
-    pub(super) fn failure(&self, heard: Heard) -> Failure {
-        match self {
-            Ask::Sentinels(_) => Sentinels::failure(heard),
-            Ask::Nodes(_) => Nodes::failure(heard),
         }
     }
 }

@@ -241,8 +241,8 @@ fn id(node: &Value) -> Option<&str> {
 
 /// What is known of one node.
 #[derive(Debug)]
-pub(in crate::engine::redis) struct NodeLine<'a> {
-    pub(in crate::engine::redis) id: &'a str,
+pub(crate) struct NodeLine<'a> {
+    pub(crate) id: &'a str,
     /// `ip:port@bus,hostname`; a version may have less or more behind the port.
     address: &'a str,
     flags: &'a str,
@@ -253,7 +253,7 @@ pub(in crate::engine::redis) struct NodeLine<'a> {
 }
 
 /// The lines of an answer.
-pub(in crate::engine::redis) fn node_lines(answer: &str) -> impl Iterator<Item = NodeLine<'_>> {
+pub(crate) fn node_lines(answer: &str) -> impl Iterator<Item = NodeLine<'_>> {
     answer.lines().filter_map(NodeLine::parse)
 }
 
@@ -273,23 +273,23 @@ impl<'a> NodeLine<'a> {
     }
 
     /// Whether it is the node that was asked.
-    pub(in crate::engine::redis) fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         self.has("myself")
     }
 
     /// The epoch of its claim to its slots; `None`: it is a replica, and has none.
-    pub(in crate::engine::redis) fn config_epoch(&self) -> Option<u64> {
+    pub(crate) fn config_epoch(&self) -> Option<u64> {
         self.has("master").then_some(self.epoch)
     }
 
     /// Whether it is a master that may answer.
-    pub(in crate::engine::redis) fn is_live_master(&self) -> bool {
+    pub(crate) fn is_live_master(&self) -> bool {
         let is_gone = ["fail", "handshake", "noaddr"];
         self.has("master") && !is_gone.iter().any(|flag| self.has(flag))
     }
 
     /// Where it is, by its name if nodes are known so; without a host it is that of the node that was asked.
-    pub(in crate::engine::redis) fn at(&self, by_name: bool, asked: &str) -> Option<HostPort> {
+    pub(crate) fn at(&self, by_name: bool, asked: &str) -> Option<HostPort> {
         let (host, port) = self.address.split('@').next()?.rsplit_once(':')?;
         let host = self.hostname().filter(|_| by_name).unwrap_or(host);
         Some(HostPort {
@@ -298,18 +298,18 @@ impl<'a> NodeLine<'a> {
         })
     }
 
-    pub(in crate::engine::redis) fn hostname(&self) -> Option<&'a str> {
+    pub(crate) fn hostname(&self) -> Option<&'a str> {
         let name = self.address.split(',').nth(1)?;
         (!name.is_empty() && !name.contains('=')).then_some(name)
     }
 
     /// The slots that come or go.
-    pub(in crate::engine::redis) fn on_their_way(&self) -> impl Iterator<Item = u16> {
+    pub(crate) fn on_their_way(&self) -> impl Iterator<Item = u16> {
         self.slots.iter().filter_map(|word| open_slot(word))
     }
 
     /// The slots that come.
-    pub(in crate::engine::redis) fn coming(&self) -> impl Iterator<Item = u16> {
+    pub(crate) fn coming(&self) -> impl Iterator<Item = u16> {
         let coming = self.slots.iter().filter(|word| word.contains("-<-"));
         coming.filter_map(|word| open_slot(word))
     }

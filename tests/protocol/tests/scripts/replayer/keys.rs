@@ -20,7 +20,13 @@ pub(super) const BROKEN: &str = "inbox:broken";
 /// How many keys a name has, in the order of the scripts.
 pub(super) const KEYS: usize = 7;
 const SUFFIXES: [&str; KEYS] = [
-    "", ":fence", ":queue", ":waiters", ":read_queue", ":holders", ":value",
+    "",
+    ":fence",
+    ":queue",
+    ":waiters",
+    ":read_queue",
+    ":holders",
+    ":value",
 ];
 
 /// All that a server holds, and its clock in microseconds.
