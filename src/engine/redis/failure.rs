@@ -21,9 +21,9 @@ pub(super) enum Failure {
     /// The server can't serve now.
     Busy(Cause),
     /// The slot is another node's.
-    Elsewhere(Redirect),
+    Redirected(Redirect),
     /// The slot moves, and some of the keys are at either node.
-    Moving(Cause),
+    TryAgain(Cause),
     /// The cluster has no node for the slot, or too few nodes.
     ClusterDown(Cause),
     /// The user may not do this.
@@ -64,8 +64,8 @@ impl Failure {
     /// Whether the server has answered that it did nothing, because the slot isn't its own, or not wholly, or because there
     /// is no cluster to have it.
     pub(super) fn is_refusal(&self) -> bool {
-        use Failure::{ClusterDown, Elsewhere, Moving};
-        matches!(self, ClusterDown(_) | Elsewhere(_) | Moving(_))
+        use Failure::{ClusterDown, Redirected, TryAgain};
+        matches!(self, ClusterDown(_) | Redirected(_) | TryAgain(_))
     }
 
     /// The same, of one of several servers: it is told which of them can't serve.
@@ -82,14 +82,14 @@ impl Failure {
 
     pub(super) fn cause(self) -> Cause {
         use Failure::{
-            Busy, Closed, ClusterDown, Conflict, Demoted, Denied, Elsewhere, Moving, Other,
-            TimedOut,
+            Busy, Closed, ClusterDown, Conflict, Demoted, Denied, Other, Redirected, TimedOut,
+            TryAgain,
         };
         match self {
             Conflict(text) => text.into(),
-            Elsewhere(redirect) => redirect.to_string().into(),
+            Redirected(redirect) => redirect.to_string().into(),
             Closed(cause) | TimedOut(cause) | Demoted(cause) | Busy(cause) | Denied(cause)
-            | Moving(cause) | ClusterDown(cause) | Other(cause) => cause,
+            | TryAgain(cause) | ClusterDown(cause) | Other(cause) => cause,
         }
     }
 }
@@ -129,9 +129,9 @@ impl From<ServerError> for Failure {
         let any = |codes: &[&str]| codes.iter().any(|code| is(code));
         let says = |words: &str| is_plain(&error) && text.contains(words);
         if let Some(redirect) = redirect(&error) {
-            Failure::Elsewhere(redirect)
+            Failure::Redirected(redirect)
         } else if is("TRYAGAIN") {
-            Failure::Moving(text.into())
+            Failure::TryAgain(text.into())
         } else if is("CLUSTERDOWN") {
             Failure::ClusterDown(text.into())
         } else if is("READONLY") {
@@ -288,7 +288,7 @@ mod tests {
             ("MOVED 1 :7000", 1, Some(("", 7000)), false),
             ("MOVED 1 ?:7000", 1, None, false),
         ] {
-            let Failure::Elsewhere(found) = failure(line) else {
+            let Failure::Redirected(found) = failure(line) else {
                 panic!("{line}")
             };
             let server = found.to.as_ref().map(|to| (&*to.host, to.port));
@@ -299,7 +299,7 @@ mod tests {
             );
         }
         let line = "TRYAGAIN Multiple keys request during rehashing of slot";
-        assert!(matches!(failure(line), Failure::Moving(_)));
+        assert!(matches!(failure(line), Failure::TryAgain(_)));
         let line = "CLUSTERDOWN Hash slot not served";
         assert!(matches!(failure(line), Failure::ClusterDown(_)));
     }

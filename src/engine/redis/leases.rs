@@ -10,10 +10,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use super::commands::{Commands, millis, mode, number};
 use super::keys::{Keys, slot_of};
+use super::lock_scripts::{LockScripts, millis, mode, number};
 use super::reply::check_length;
-use super::script::{Call, Needs, Order};
+use super::script::{Call, Needs, SameConnection};
 use super::server::Answer;
 use crate::base::claim::Claim;
 use crate::base::clock::Deadline;
@@ -30,7 +30,7 @@ const ADOPT: [&str; 2] = ["lock/adopt", "all/adopt"];
 const DOWNGRADE: [&str; 2] = ["lock/downgrade"; 2];
 const RAISE: [&str; 2] = ["all/raise"; 2];
 
-impl Commands {
+impl LockScripts {
     /// Does what is asked with a lease whose names are on one slot.
     pub(super) fn change_lease(
         &self,
@@ -87,7 +87,7 @@ impl Commands {
             Change::Release(release) => {
                 let needs = Needs {
                     replicas: value.is_some(),
-                    order: Order::TakesBack(owner.as_str()),
+                    same_connection: SameConnection::TakesBack(owner.as_str()),
                     ..needs
                 };
                 let keep = kept_for(release.keep);
@@ -107,7 +107,7 @@ impl Commands {
             Change::Adopt { from, last_used } => {
                 let needs = Needs {
                     value: claim.valued,
-                    order: Order::Asks(owner.as_str()),
+                    same_connection: SameConnection::Asks(owner.as_str()),
                     ..needs
                 };
                 let counter = counter_after(Ending::Clean { last_used });
@@ -125,7 +125,7 @@ impl Commands {
         Some(self.call_for(request, script, needs, &arguments))
     }
 
-    /// What an answer means, by the table of [`commands`](super). What too few replicas have may be lost.
+    /// What an answer means, by the table of [`lock_scripts`](super::lock_scripts). What too few replicas have may be lost.
     fn outcome(
         &self,
         request: Request<'_>,
@@ -198,8 +198,8 @@ fn counter_after(ending: Ending) -> String {
 
 /// The parts of a claim whose names are on several slots, in the order of the slots; else `None`. The errors about a part
 /// name the whole.
-pub(super) fn parts(commands: &Commands, claim: &Claim) -> Option<Vec<Claim>> {
-    if !claim.has_many() || !commands.is_cluster() {
+pub(super) fn parts(scripts: &LockScripts, claim: &Claim) -> Option<Vec<Claim>> {
+    if !claim.has_many() || !scripts.is_cluster() {
         return None;
     }
     let mut slots: BTreeMap<u16, Vec<Key>> = BTreeMap::new();
@@ -216,15 +216,15 @@ pub(super) fn parts(commands: &Commands, claim: &Claim) -> Option<Vec<Claim>> {
 
 /// A lease, and its parts.
 pub(super) struct Held<'a> {
-    commands: &'a Commands,
+    scripts: &'a LockScripts,
     requests: Vec<Request<'a>>,
 }
 
 impl<'a> Held<'a> {
-    pub(super) fn new(commands: &'a Commands, request: Request<'a>, parts: &'a [Claim]) -> Self {
+    pub(super) fn new(scripts: &'a LockScripts, request: Request<'a>, parts: &'a [Claim]) -> Self {
         let request_of = |claim| Request { claim, ..request };
         Held {
-            commands,
+            scripts,
             requests: parts.iter().map(request_of).collect(),
         }
     }
@@ -243,7 +243,7 @@ impl<'a> Held<'a> {
 
     /// Raises the tokens of all parts, and makes their leases last for another ttl.
     pub(super) fn raise(&self, token: Token, deadline: &Deadline) -> Result<Outcome> {
-        let raised = self.each(|one| self.commands.raise(one, token, deadline));
+        let raised = self.each(|one| self.scripts.raise(one, token, deadline));
         worst(raised, Change::Renew)
     }
 
@@ -274,7 +274,7 @@ impl<'a> Held<'a> {
     }
 
     fn each_changed(&self, change: Change<'_>, deadline: &Deadline) -> Vec<Result<Outcome>> {
-        self.each(|one| self.commands.change_lease(one, change, deadline))
+        self.each(|one| self.scripts.change_lease(one, change, deadline))
     }
 
     /// Does something with each part, and gives the answers in their order. All servers are called at the same time, so that
@@ -312,7 +312,7 @@ impl<'a> Held<'a> {
         let mut servers: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (at, request) in self.requests.iter().enumerate() {
             let first = request.claim.keys().first();
-            let server = first.and_then(|key| self.commands.server_of(key));
+            let server = first.and_then(|key| self.scripts.server_of(key));
             let server = server.as_ref().map(Arc::as_ptr);
             servers.entry(server).or_default().push(at);
         }

@@ -1,8 +1,8 @@
 //! Locks in a Redis or Valkey server.
 //!
-//! [`Commands`](commands::Commands) knows what is sent about a name, and what the answers mean; `servers` finds
+//! [`LockScripts`](lock_scripts::LockScripts) knows what is sent about a name, and what the answers mean; `servers` finds
 //! the server that has it, and `server` sends it. A
-//! waiter's [`RedisWait`](wait::RedisWait) asks by heartbeats, and hears of grants in the `inbox`. The state of a lock
+//! waiter's [`RedisWait`](waiter::RedisWait) asks by heartbeats, and hears of grants in the `inbox`. The state of a lock
 //! is changed by the scripts of `lua/` alone.
 //!
 //! It uses `base`, the seam, `engine::heartbeat`, `engine::net` and `engine::url`. What always holds here: a connection is
@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use ::redis::Value;
 
-use self::commands::{Commands, stored};
 use self::inbox::Inbox;
 use self::keys::{Keys, VALUE, broken_channel, tag};
 use self::leases::Held;
+use self::lock_scripts::{LockScripts, stored};
 use self::operators::{broken, inspection};
 use self::script::Route;
 use self::servers::{Refused, Servers};
 use self::settings::{Address, At};
 use self::several::Waiting;
-use self::wait::WaitDeps;
+use self::waiter::WaitDeps;
 use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
@@ -32,13 +32,13 @@ use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::value::Stored;
 
-mod commands;
 mod connection;
 mod diagnosis;
 mod failure;
 mod inbox;
 mod keys;
 mod leases;
+mod lock_scripts;
 mod lua;
 mod operators;
 mod reply;
@@ -47,12 +47,12 @@ mod server;
 mod servers;
 mod settings;
 mod several;
-mod wait;
+mod waiter;
 
 #[derive(Debug)]
 pub(crate) struct RedisEngine {
     servers: Arc<Servers>,
-    commands: Arc<Commands>,
+    scripts: Arc<LockScripts>,
     inbox: Arc<Inbox>,
     clock_skew: Duration,
     clock: Arc<dyn Clock>,
@@ -89,7 +89,7 @@ impl RedisEngine {
         let clock_skew = clock_skew(&address, options)?;
         let engine = RedisEngine::of(Servers::new(address, options)?, clock_skew, clock);
         engine.servers.greet().map_err(|refused| match refused {
-            Refused::Failure(failure) => engine.commands.error(None, failure),
+            Refused::Failure(failure) => engine.scripts.error(None, failure),
             Refused::Error(error) => error,
         })?;
         Ok(engine)
@@ -98,7 +98,7 @@ impl RedisEngine {
     fn of(servers: Servers, clock_skew: Duration, clock: Arc<dyn Clock>) -> Self {
         let servers = Arc::new(servers);
         RedisEngine {
-            commands: Arc::new(Commands::new(servers.clone())),
+            scripts: Arc::new(LockScripts::new(servers.clone())),
             inbox: Arc::new(Inbox::new()),
             servers,
             clock_skew,
@@ -109,7 +109,7 @@ impl RedisEngine {
 
 impl Engine for RedisEngine {
     fn place(&self) -> &str {
-        self.commands.place()
+        self.scripts.place()
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -121,7 +121,7 @@ impl Engine for RedisEngine {
 
     fn new_wait(&self) -> Box<dyn Wait> {
         Box::new(Waiting::new(WaitDeps {
-            commands: self.commands.clone(),
+            scripts: self.scripts.clone(),
             inbox: self.inbox.clone(),
             clock: self.clock.clone(),
             clock_skew: self.clock_skew,
@@ -134,9 +134,9 @@ impl Engine for RedisEngine {
         change: Change<'_>,
         deadline: &Deadline,
     ) -> Result<Outcome> {
-        match leases::parts(&self.commands, request.claim) {
-            None => self.commands.change_lease(request, change, deadline),
-            Some(parts) => Held::new(&self.commands, request, &parts).change(change, deadline),
+        match leases::parts(&self.scripts, request.claim) {
+            None => self.scripts.change_lease(request, change, deadline),
+            Some(parts) => Held::new(&self.scripts, request, &parts).change(change, deadline),
         }
     }
 
@@ -151,9 +151,9 @@ impl Engine for RedisEngine {
         deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
         let servers = self.servers.all(deadline);
-        let servers = servers.map_err(|e| self.commands.error(None, e))?;
+        let servers = servers.map_err(|e| self.scripts.error(None, e))?;
         let servers = (&*servers, &*self.servers.without_locks());
-        diagnosis::diagnose(servers, &self.commands, (namespace, options), deadline)
+        diagnosis::diagnose(servers, &self.scripts, (namespace, options), deadline)
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
@@ -162,10 +162,10 @@ impl Engine for RedisEngine {
     }
 
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
-        let (commands, keys) = (&self.commands, Keys::of(key));
-        let call = commands.call("lock/inspect", &keys.all()[..VALUE], &[]);
-        let value = commands.value(Some(key), Route::anew(&keys.lock), &call, deadline)?;
-        inspection(key, value).ok_or_else(|| commands.surprised(key))
+        let (scripts, keys) = (&self.scripts, Keys::of(key));
+        let call = scripts.call("lock/inspect", &keys.all()[..VALUE], &[]);
+        let value = scripts.value(Some(key), Route::anew(&keys.lock), &call, deadline)?;
+        inspection(key, value).ok_or_else(|| scripts.surprised(key))
     }
 
     fn list(
@@ -175,44 +175,44 @@ impl Engine for RedisEngine {
         cursor: Cursor,
         deadline: &Deadline,
     ) -> Result<Page> {
-        self.commands.list(namespace, prefix, cursor, deadline)
+        self.scripts.list(namespace, prefix, cursor, deadline)
     }
 
     /// It isn't sent again, unlike other commands: the second would break the lease of the next.
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
-        let (commands, keys) = (&self.commands, Keys::of(key));
+        let (scripts, keys) = (&self.scripts, Keys::of(key));
         let tag = tag(self.servers.settings().kind, key);
         let channel = broken_channel(key.namespace(), tag);
-        let call = commands.call("lock/break", &keys.all()[..VALUE], &[channel.as_bytes()]);
+        let call = scripts.call("lock/break", &keys.all()[..VALUE], &[channel.as_bytes()]);
         let (route, call) = (Route::anew(&keys.lock), call.once());
-        let value = commands.value(Some(key), route, &call, deadline)?;
-        broken(value).ok_or_else(|| commands.surprised(key))
+        let value = scripts.value(Some(key), route, &call, deadline)?;
+        broken(value).ok_or_else(|| scripts.surprised(key))
     }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
         let (mut get, keys) = (::redis::cmd("GET"), Keys::of(key));
         get.arg(keys.all()[VALUE]);
         let route = Route::to(&keys.lock);
-        let value = self.commands.value(Some(key), route, &get, deadline)?;
-        stored(value).ok_or_else(|| self.commands.surprised(key))
+        let value = self.scripts.value(Some(key), route, &get, deadline)?;
+        stored(value).ok_or_else(|| self.scripts.surprised(key))
     }
 
     /// The value that one look shows is deleted by the next call: one that comes late finds another, and leaves it. Where it
     /// is stored anew all the time, a call that comes late deletes no more than one that comes now.
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
         const LOOKS: usize = 20;
-        let (commands, keys) = (&self.commands, Keys::of(key));
+        let (scripts, keys) = (&self.scripts, Keys::of(key));
         let mut seen = Vec::new();
         for looks in 0.. {
             let arguments = [if looks < LOOKS { &seen[..] } else { b"*" }];
-            let call = commands.call("lock/remove", &keys.all(), &arguments);
-            match commands.value(Some(key), Route::to(&keys.lock), &call, deadline)? {
+            let call = scripts.call("lock/remove", &keys.all(), &arguments);
+            match scripts.value(Some(key), Route::to(&keys.lock), &call, deadline)? {
                 Value::BulkString(found) if found.is_empty() => return Ok(()),
                 Value::BulkString(found) => seen = found,
                 _ => break,
             }
         }
-        Err(commands.surprised(key))
+        Err(scripts.surprised(key))
     }
 
     fn value_key(&self, key: &Key) -> String {
@@ -220,12 +220,12 @@ impl Engine for RedisEngine {
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
-        let (commands, keys) = (&self.commands, Keys::of(key));
-        let call = commands.call("semaphore/permits", &keys.all()[..VALUE], &[]);
-        match commands.value(Some(key), Route::to(&keys.lock), &call, deadline)? {
+        let (scripts, keys) = (&self.scripts, Keys::of(key));
+        let call = scripts.call("semaphore/permits", &keys.all()[..VALUE], &[]);
+        match scripts.value(Some(key), Route::to(&keys.lock), &call, deadline)? {
             // Held otherwise, none is free.
             Value::Int(used) => Ok(of.saturating_sub(used.try_into().unwrap_or(of))),
-            _ => Err(commands.surprised(key)),
+            _ => Err(scripts.surprised(key)),
         }
     }
 }

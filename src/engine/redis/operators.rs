@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use ::redis::{FromRedisValue, Value};
 
-use super::commands::Commands;
 use super::failure::Failure;
 use super::keys::slot_of;
+use super::lock_scripts::LockScripts;
 use super::script::Route;
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
@@ -24,7 +24,7 @@ const PAGE_OF_ANY: usize = 200;
 
 const STRANGE: &str = "it doesn't answer SCAN as a Redis server does";
 
-impl Commands {
+impl LockScripts {
     /// A page of the names in use.
     pub(super) fn list(
         &self,

@@ -39,7 +39,7 @@ pub(super) struct Needs<'a> {
     pub(super) replicas: bool,
     /// That it isn't carried out twice.
     pub(super) once: bool,
-    pub(super) order: Order<'a>,
+    pub(super) same_connection: SameConnection<'a>,
 }
 
 /// A command that can be sent again in another form when the server asks for it.
@@ -72,9 +72,9 @@ pub(super) trait Command {
         Vec::new()
     }
 
-    /// How it stands to the owner's other commands.
-    fn order(&self) -> Order<'_> {
-        Order::Any
+    /// Whether it has to go out on the connection of another command of its owner.
+    fn same_connection(&self) -> SameConnection<'_> {
+        SameConnection::Any
     }
 }
 
@@ -105,9 +105,10 @@ impl<'a> Route<'a> {
     }
 }
 
-/// How a command stands to others of the same owner. One that comes to a server late may undo what was sent after it.
+/// Whether a command has to go out on the connection of an earlier one of the same owner. One that comes to a server late may
+/// undo what was sent after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Order<'a> {
+pub(super) enum SameConnection<'a> {
     #[default]
     Any,
     /// It asks for this owner: carried out late, it takes what nobody gives back.
@@ -116,12 +117,12 @@ pub(super) enum Order<'a> {
     TakesBack(&'a str),
 }
 
-impl<'a> Order<'a> {
+impl<'a> SameConnection<'a> {
     /// Whose question it has to come behind.
     pub(super) fn owner(self) -> Option<&'a str> {
         match self {
-            Order::Any => None,
-            Order::Asks(owner) | Order::TakesBack(owner) => Some(owner),
+            SameConnection::Any => None,
+            SameConnection::Asks(owner) | SameConnection::TakesBack(owner) => Some(owner),
         }
     }
 }
@@ -246,14 +247,14 @@ impl Command for Call<'_> {
     }
 
     fn locks(&self) -> Vec<&str> {
-        match self.needs.order {
-            Order::Asks(_) => self.locks.iter().map(String::as_str).collect(),
-            Order::Any | Order::TakesBack(_) => Vec::new(),
+        match self.needs.same_connection {
+            SameConnection::Asks(_) => self.locks.iter().map(String::as_str).collect(),
+            SameConnection::Any | SameConnection::TakesBack(_) => Vec::new(),
         }
     }
 
-    fn order(&self) -> Order<'_> {
-        self.needs.order
+    fn same_connection(&self) -> SameConnection<'_> {
+        self.needs.same_connection
     }
 }
 

@@ -13,7 +13,7 @@ use ::redis::Value;
 pub(super) use super::connection::Manner;
 use super::connection::{Connection, Connector, Request, Shortfall};
 use super::failure::Failure;
-use super::script::{Command, Order};
+use super::script::{Command, SameConnection};
 use super::settings::{Kind, Settings};
 use crate::base::cancel::Cancel;
 use crate::base::clock::Deadline;
@@ -165,7 +165,7 @@ impl Server {
         let (began, deadline) = (time::now(), request.deadline);
         let is_once = request.command.is_once();
         let mut repeated = false;
-        if let Some(connection) = self.usual(request.command.order(), began) {
+        if let Some(connection) = self.usual(request.command.same_connection(), began) {
             let reply_by = if is_once {
                 deadline.clone()
             } else {
@@ -211,8 +211,8 @@ impl Server {
         let (value, shortfall) = match request.exchange(&self.settings, &mut connection, reply_by) {
             Ok(replied) => replied,
             Err(failure) => {
-                let order = request.command.order();
-                self.leave(connection, order, &failure, request.deadline);
+                let same = request.command.same_connection();
+                self.leave(connection, same, &failure, request.deadline);
                 return Err(Unanswered {
                     error: failure,
                     sent: true,
@@ -250,9 +250,9 @@ impl Server {
         }
     }
 
-    /// The connection on which a command with this order goes out: behind a late question, or an idle one.
-    fn usual(&self, order: Order<'_>, now: Instant) -> Option<Connection> {
-        let late = self.late.take(order, now);
+    /// The connection on which a command goes out: behind a late question, or an idle one.
+    fn usual(&self, same: SameConnection<'_>, now: Instant) -> Option<Connection> {
+        let late = self.late.take(same, now);
         late.or_else(|| self.pool.take(now, Connection::is_quiet))
     }
 
@@ -260,11 +260,11 @@ impl Server {
     fn leave(
         &self,
         connection: Connection,
-        order: Order<'_>,
+        same: SameConnection<'_>,
         failure: &Failure,
         deadline: &Deadline,
     ) {
-        self.late.leave(connection, order, failure, deadline);
+        self.late.leave(connection, same, failure, deadline);
         if self.retired.is_set() {
             self.late.give_up_all();
         }
@@ -326,9 +326,9 @@ impl LateQuestions {
         LateQuestions::default()
     }
 
-    /// The connection of a late question that a command with this order has to come behind. Those that were kept for as long as
+    /// The connection of a late question that a command has to come behind. Those that were kept for as long as
     /// no idle connection is are given up: something on the way has forgotten them.
-    pub(super) fn take(&self, order: Order<'_>, now: Instant) -> Option<Connection> {
+    pub(super) fn take(&self, same: SameConnection<'_>, now: Instant) -> Option<Connection> {
         let mut all = self.0.lock();
         let is_old = |late: &Late| now.saturating_duration_since(late.since) > IDLE;
         let old: Vec<_> = match all.front() {
@@ -338,7 +338,7 @@ impl LateQuestions {
             }
             _ => Vec::new(),
         };
-        let is_its = |late: &Late| Some(&*late.owner) == order.owner();
+        let is_its = |late: &Late| Some(&*late.owner) == same.owner();
         let at = all.iter().position(is_its);
         let found = at.and_then(|at| all.remove(at));
         drop(all);
@@ -351,13 +351,13 @@ impl LateQuestions {
     pub(super) fn leave(
         &self,
         connection: Connection,
-        order: Order<'_>,
+        same: SameConnection<'_>,
         failure: &Failure,
         deadline: &Deadline,
     ) {
-        let asker = match order {
-            Order::TakesBack(_) if !connection.has_unwanted() => None,
-            order => order.owner(),
+        let asker = match same {
+            SameConnection::TakesBack(_) if !connection.has_unwanted() => None,
+            same => same.owner(),
         };
         let is_late = matches!(failure, Failure::TimedOut(_))
             && connection.is_awaited()

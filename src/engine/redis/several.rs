@@ -33,7 +33,7 @@
 //! that part, and wait, if they do, at parts behind it: nobody waits for itself.
 
 use super::leases::{self, Held};
-use super::wait::{RedisWait, WaitDeps};
+use super::waiter::{RedisWait, WaitDeps};
 use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::Result;
@@ -72,7 +72,7 @@ impl Wait for Waiting {
         deadline: &Deadline,
     ) -> Result<Answer, Unanswered> {
         if self.parts.is_none() {
-            let claims = leases::parts(&self.deps.commands, request.claim);
+            let claims = leases::parts(&self.deps.scripts, request.claim);
             self.parts = claims.map(|claims| Parts {
                 course: Course::new(claims.len()),
                 claims,
@@ -156,8 +156,8 @@ impl Question<'_, '_> {
             }),
             (Said::Broken, _) => Ok(Answer::Broken),
             (Said::Done | Said::Unanswered, failed) => {
-                let (commands, key) = (&self.deps.commands, self.request.key());
-                let silent = || Unanswered::sent(commands.unavailable(key, "it doesn't answer"));
+                let (scripts, key) = (&self.deps.scripts, self.request.key());
+                let silent = || Unanswered::sent(scripts.unavailable(key, "it doesn't answer"));
                 let Unanswered { error, sent } = failed.unwrap_or_else(silent);
                 let sent = sent || has_some;
                 Err(Unanswered { error, sent })
@@ -208,7 +208,7 @@ impl Question<'_, '_> {
 
     /// What the owner has of the first parts.
     fn held(&self, count: usize) -> Held<'_> {
-        Held::new(&self.deps.commands, self.request, &self.claims[..count])
+        Held::new(&self.deps.scripts, self.request, &self.claims[..count])
     }
 }
 

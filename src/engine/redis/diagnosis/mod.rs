@@ -14,8 +14,8 @@ use crate::base::diagnosis::{Finding, Verdict};
 use crate::base::error::{Error, Result};
 use crate::base::name::Namespace;
 use crate::base::options::Options;
-use crate::engine::redis::commands::Commands;
 use crate::engine::redis::failure::Failure;
+use crate::engine::redis::lock_scripts::LockScripts;
 use crate::engine::redis::reply::text_of;
 use crate::engine::redis::server::Server;
 use crate::engine::redis::servers::greeting::greet;
@@ -33,7 +33,7 @@ mod rights;
 /// When no server that has locks answers.
 pub(super) fn diagnose(
     (servers, without_locks): (&[Arc<Server>], &[Arc<Server>]),
-    commands: &Commands,
+    scripts: &LockScripts,
     (namespace, options): (&Namespace, &Options),
     deadline: &Deadline,
 ) -> Result<Vec<Finding>> {
@@ -42,7 +42,7 @@ pub(super) fn diagnose(
     for server in servers {
         let probe = Probe {
             server,
-            commands,
+            scripts,
             deadline,
         };
         match of_one(&probe, namespace) {
@@ -60,7 +60,7 @@ pub(super) fn diagnose(
         return Err(e);
     }
     let mut findings = weakest(&found);
-    if commands.is_cluster() {
+    if scripts.is_cluster() {
         findings.extend(failover::cluster(&probes, options)?);
     }
     let all = servers.len() + without_locks.len();
@@ -91,7 +91,7 @@ const ALLOW_INFO: &str = "allow this user INFO (ACL SETUSER: +info)";
 /// Asks the server one thing at a time.
 struct Probe<'a> {
     server: &'a Arc<Server>,
-    commands: &'a Commands,
+    scripts: &'a LockScripts,
     deadline: &'a Deadline,
 }
 
@@ -110,7 +110,7 @@ impl Probe<'_> {
             Ok(_) | Err(Failure::Denied(_) | Failure::Conflict(_) | Failure::Other(_)) => {
                 Ok(answer)
             }
-            Err(failure) => Err(self.commands.error(None, failure)),
+            Err(failure) => Err(self.scripts.error(None, failure)),
         }
     }
 

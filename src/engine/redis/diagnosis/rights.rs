@@ -72,7 +72,7 @@ impl<'a> Trial<'a> {
     fn new(probe: &'a Probe<'a>, namespace: &Namespace) -> Result<Self> {
         let id = sys::random_uuid();
         let key = key_at(probe, namespace, &id)?;
-        let is_in_cluster = probe.commands.is_cluster();
+        let is_in_cluster = probe.scripts.is_cluster();
         let tag = is_in_cluster.then(|| tag_of(slot_of(&key)));
         let channel = channel(namespace.as_str(), &id.to_string(), tag);
         Ok(Trial {
@@ -142,7 +142,7 @@ impl<'a> Trial<'a> {
             server, deadline, ..
         } = self.probe;
         let connection = server.connect(deadline);
-        let mut connection = connection.map_err(|e| self.probe.commands.error(None, e))?;
+        let mut connection = connection.map_err(|e| self.probe.scripts.error(None, e))?;
         self.denied_by(commands, |command| {
             let deadline = deadline.within(server.settings().io_timeout);
             match connection.request(&command.get_packed_command(), &deadline) {
@@ -210,7 +210,7 @@ fn key_at(probe: &Probe<'_>, namespace: &Namespace, id: &Uuid) -> Result<String>
     let mut number = 0;
     loop {
         let key = Key::new(namespace, &format!("crosslock-doctor-{id}-{number}"))?;
-        let at = probe.commands.server_of(&key);
+        let at = probe.scripts.server_of(&key);
         let is_here = at.is_none_or(|server| Arc::ptr_eq(&server, probe.server));
         if is_here || number == MOST {
             return Ok(Keys::of(&key).lock);

@@ -256,11 +256,11 @@ fn message(channel: String, text: &str) -> Received {
 }
 
 fn refused(error: &ServerError, expected: &mut VecDeque<Expected>) -> Result<Received, Failure> {
-    use Failure::{ClusterDown, Elsewhere, Moving};
+    use Failure::{ClusterDown, Redirected, TryAgain};
     match (expected.pop_front(), Failure::from(error.clone())) {
         (
             Some(Expected::Subscribed { channels, .. }),
-            Elsewhere(_) | Moving(_) | ClusterDown(_),
+            Redirected(_) | TryAgain(_) | ClusterDown(_),
         ) => Ok(Received::Refused { channels }),
         // An access list that lacks UNSUBSCRIBE: the channel stays as long as the connection. Or the slot has moved. The
         // answer to PING is still to come.

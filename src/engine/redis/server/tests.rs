@@ -59,15 +59,15 @@ fn command_that_found_no_server_does_not_count_as_sent() {
     assert!(!unanswered.sent && matches!(unanswered.error, Failure::Closed(_)));
 }
 
-/// PING in an order with other commands.
-struct Ordered(Order<'static>);
+/// PING that may have to go out where another command did.
+struct Ordered(SameConnection<'static>);
 
 impl Command for Ordered {
     fn packed(&self) -> Vec<u8> {
         ::redis::cmd("PING").packed()
     }
 
-    fn order(&self) -> Order<'_> {
+    fn same_connection(&self) -> SameConnection<'_> {
         self.0
     }
 }
@@ -119,10 +119,10 @@ impl Peer {
     }
 }
 
-/// What a server says to a command in that order.
-fn said(server: &Arc<Server>, order: Order<'static>, read: &Receiver<()>) -> String {
+/// What a server says to such a command.
+fn said(server: &Arc<Server>, same: SameConnection<'static>, read: &Receiver<()>) -> String {
     let deadline = Deadline::after(Duration::from_secs(20));
-    let answer = server.call(&Ordered(order), Manner::Plain, &deadline);
+    let answer = server.call(&Ordered(same), Manner::Plain, &deadline);
     read.recv().unwrap();
     match answer.unwrap().value {
         Value::SimpleString(text) => text,
@@ -131,11 +131,11 @@ fn said(server: &Arc<Server>, order: Order<'static>, read: &Receiver<()>) -> Str
 }
 
 /// Ends a call when the server has its command, and says nothing.
-fn cancel(server: &Arc<Server>, order: Order<'static>, read: &Receiver<()>) {
+fn cancel(server: &Arc<Server>, same: SameConnection<'static>, read: &Receiver<()>) {
     let cancel = Cancel::default();
     let deadline = Deadline::after(Duration::from_secs(20)).or(&cancel);
     thread::scope(|scope| {
-        let call = || server.call(&Ordered(order), Manner::Plain, &deadline);
+        let call = || server.call(&Ordered(same), Manner::Plain, &deadline);
         let call = scope.spawn(call);
         read.recv().unwrap();
         cancel.set();
@@ -166,16 +166,16 @@ fn with_peer(
 #[test]
 fn answer_that_nobody_waits_for_is_nobody_elses() {
     with_peer([2, 1, 3], |server, read| {
-        let (asks, takes_back) = (Order::Asks("a"), Order::TakesBack("a"));
+        let (asks, takes_back) = (SameConnection::Asks("a"), SameConnection::TakesBack("a"));
         cancel(&server, asks, read);
         // Others don't wait behind it, and leave it where it is.
-        assert_eq!(said(&server, Order::Asks("b"), read), "1.1");
-        assert_eq!(said(&server, Order::Any, read), "1.2");
+        assert_eq!(said(&server, SameConnection::Asks("b"), read), "1.1");
+        assert_eq!(said(&server, SameConnection::Any, read), "1.2");
         // Without an answer either, the connection stays the owner's.
         cancel(&server, takes_back, read);
         assert_eq!(said(&server, takes_back, read), "0.3");
         // Then it is as any other, and the one that was used last.
-        assert_eq!(said(&server, Order::TakesBack("b"), read), "0.4");
+        assert_eq!(said(&server, SameConnection::TakesBack("b"), read), "0.4");
         assert_eq!(server.late.len(), 0);
     });
 }
@@ -183,9 +183,9 @@ fn answer_that_nobody_waits_for_is_nobody_elses() {
 #[test]
 fn release_behind_no_question_leaves_its_connection() {
     with_peer([2, 1, usize::MAX], |server, read| {
-        cancel(&server, Order::TakesBack("a"), read);
+        cancel(&server, SameConnection::TakesBack("a"), read);
         assert_eq!(server.late.len(), 0);
-        assert_eq!(said(&server, Order::TakesBack("a"), read), "1.1");
+        assert_eq!(said(&server, SameConnection::TakesBack("a"), read), "1.1");
     });
 }
 
@@ -193,14 +193,23 @@ fn release_behind_no_question_leaves_its_connection() {
 fn no_more_than_some_questions_are_late() {
     with_peer([40, 40, usize::MAX], |server, read| {
         for number in 0..40 {
-            cancel(&server, Order::Asks(number.to_string().leak()), read);
+            cancel(
+                &server,
+                SameConnection::Asks(number.to_string().leak()),
+                read,
+            );
         }
         assert_eq!(server.late.len(), MOST);
-        assert!(server.late.take(Order::Asks("7"), Instant::now()).is_none());
         assert!(
             server
                 .late
-                .take(Order::TakesBack("8"), Instant::now())
+                .take(SameConnection::Asks("7"), Instant::now())
+                .is_none()
+        );
+        assert!(
+            server
+                .late
+                .take(SameConnection::TakesBack("8"), Instant::now())
                 .is_some()
         );
         server.retire();
@@ -212,13 +221,18 @@ fn no_more_than_some_questions_are_late() {
 fn question_that_is_late_for_long_is_given_up() {
     with_peer([2, 2, usize::MAX], |server, read| {
         for owner in ["a", "b"] {
-            cancel(&server, Order::Asks(owner), read);
+            cancel(&server, SameConnection::Asks(owner), read);
         }
         let later = Instant::now() + IDLE / 2;
-        assert!(server.late.take(Order::Any, later).is_none());
+        assert!(server.late.take(SameConnection::Any, later).is_none());
         assert_eq!(server.late.len(), 2);
         let later = later + IDLE;
-        assert!(server.late.take(Order::TakesBack("b"), later).is_none());
+        assert!(
+            server
+                .late
+                .take(SameConnection::TakesBack("b"), later)
+                .is_none()
+        );
         assert_eq!(server.late.len(), 0);
     });
 }

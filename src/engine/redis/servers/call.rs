@@ -45,7 +45,7 @@ use crate::base::sys::time;
 use crate::engine::Unanswered;
 use crate::engine::net::address::HostPort;
 use crate::engine::redis::failure::{Failure, Redirect};
-use crate::engine::redis::script::{Command, Order, Route};
+use crate::engine::redis::script::{Command, Route, SameConnection};
 use crate::engine::redis::server::{Answer, Manner, Server, share};
 
 const HOPS: u32 = 5;
@@ -190,12 +190,12 @@ impl Call<'_> {
 
     /// Where it goes after a failure, or the failure that is the caller's.
     fn next(&mut self, target: Target, failure: Failure) -> Result<Target, Failure> {
-        use Failure::{Closed, ClusterDown, Demoted, Elsewhere, Moving, TimedOut};
+        use Failure::{Closed, ClusterDown, Demoted, Redirected, TimedOut, TryAgain};
         match failure {
             // Of what sentinels call the master, and is a node of a cluster.
             failure if failure.is_refusal() && self.topology.has_one_slot() => Err(failure),
-            Elsewhere(redirect) => self.follow(target, redirect),
-            Moving(cause) => {
+            Redirected(redirect) => self.follow(target, redirect),
+            TryAgain(cause) => {
                 self.pause(cause)?;
                 Ok(target)
             }
@@ -208,7 +208,7 @@ impl Call<'_> {
 
     fn follow(&mut self, target: Target, redirect: Redirect) -> Result<Target, Failure> {
         let Some(to) = &redirect.to else {
-            return self.look_elsewhere(target, Failure::Elsewhere(redirect));
+            return self.look_elsewhere(target, Failure::Redirected(redirect));
         };
         self.hop(&target.server)?;
         let host = if to.host.is_empty() {
@@ -227,7 +227,7 @@ impl Call<'_> {
             (map.set(self.slot, &at).cloned(), Manner::Plain)
         };
         drop(map);
-        if !redirect.is_once && matches!(self.command.order(), Order::Asks(_)) {
+        if !redirect.is_once && matches!(self.command.same_connection(), SameConnection::Asks(_)) {
             // The new node may not have all locks of the slot: who takes it over has to be known.
             self.topology
                 .look_up_since(time::now(), &share(self.deadline));
@@ -235,7 +235,7 @@ impl Call<'_> {
             self.topology.look_up_soon();
         }
         // A host that can have no certificate.
-        let server = server.ok_or(Failure::Elsewhere(redirect))?;
+        let server = server.ok_or(Failure::Redirected(redirect))?;
         Ok(Target { server, manner })
     }
 
@@ -302,7 +302,7 @@ impl Call<'_> {
              if nothing moves it on, mend it by redis-cli --cluster fix",
             self.slot
         );
-        Err(Failure::Moving(told.into()))
+        Err(Failure::TryAgain(told.into()))
     }
 }
 
@@ -349,7 +349,7 @@ impl Call<'_> {
                     Ok(answer) if answer.value == Value::Int(0) => continue,
                     Ok(_) => "which has this lock".to_owned(),
                     // Not any more.
-                    Err(e) if matches!(e.error, Failure::Elsewhere(_)) => {
+                    Err(e) if matches!(e.error, Failure::Redirected(_)) => {
                         let mut map = self.topology.map.lock();
                         map.importers.remove(self.slot, &importer);
                         break;
@@ -380,7 +380,7 @@ impl Call<'_> {
             "slot {slot} of {owner} is on its way to {importer}, {said}: finish that, or mend it by \
              redis-cli --cluster fix {owner}"
         );
-        Failure::Moving(cause.into())
+        Failure::TryAgain(cause.into())
     }
 }
 

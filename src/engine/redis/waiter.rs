@@ -17,8 +17,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::commands::Commands;
 use super::inbox::{Inbox, Notification, OpenInbox, Subscription};
+use super::lock_scripts::LockScripts;
 use super::server::Server;
 use crate::base::clock::valid_until;
 use crate::base::clock::{BootInstant, Clock, Deadline};
@@ -29,7 +29,7 @@ use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 /// What all waits of an engine share.
 #[derive(Clone)]
 pub(super) struct WaitDeps {
-    pub(super) commands: Arc<Commands>,
+    pub(super) scripts: Arc<LockScripts>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) clock_skew: Duration,
@@ -83,7 +83,7 @@ impl Wait for RedisWait {
         let if_taken = self.if_taken(request, pace.as_deref_mut(), inbox.as_ref());
         // Read before sending: the server's lease starts no earlier than this.
         let asked = self.deps.clock.now();
-        let answer = self.deps.commands.acquire(request, if_taken, deadline);
+        let answer = self.deps.scripts.acquire(request, if_taken, deadline);
         self.is_unanswered = answer.is_err();
         let (answer, server) = answer?;
         Ok(match answer {
@@ -183,7 +183,7 @@ impl RedisWait {
         };
         let known = self.server.as_ref().filter(|one| !one.retired().is_set());
         let server = known.cloned();
-        let Some(server) = server.or_else(|| self.deps.commands.server_of(key)) else {
+        let Some(server) = server.or_else(|| self.deps.scripts.server_of(key)) else {
             return;
         };
         let subscription = self
@@ -236,8 +236,8 @@ impl RedisWait {
             return None;
         };
         // It brings the value, too, or waits for the replicas, or finds that another server may have the lock.
-        let asks_replicas = self.deps.commands.asks_replicas();
-        if request.claim.valued || asks_replicas || self.deps.commands.is_on_its_way(key) {
+        let asks_replicas = self.deps.scripts.asks_replicas();
+        if request.claim.valued || asks_replicas || self.deps.scripts.is_on_its_way(key) {
             return None;
         }
         let seen = self.seen?;

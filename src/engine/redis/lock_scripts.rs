@@ -24,7 +24,7 @@ use super::connection::Shortfall;
 use super::failure::Failure;
 use super::keys::Keys;
 use super::reply::text_of;
-use super::script::{Call, Command, Needs, Order, Route, Script};
+use super::script::{Call, Command, Needs, Route, SameConnection, Script};
 use super::server::{Answer, Server};
 use super::servers::Servers;
 use super::settings::Kind;
@@ -41,14 +41,14 @@ const LOGIN: &str = "user, password and rights";
 
 /// The scripts, and the server that runs them.
 #[derive(Debug)]
-pub(super) struct Commands {
+pub(super) struct LockScripts {
     pub(super) servers: Arc<Servers>,
     scripts: Vec<(&'static str, Script)>,
 }
 
-impl Commands {
+impl LockScripts {
     pub(super) fn new(servers: Arc<Servers>) -> Self {
-        Commands {
+        LockScripts {
             servers,
             scripts: Script::all(),
         }
@@ -145,7 +145,7 @@ impl Commands {
         let needs = Needs {
             value: request.claim.valued,
             replicas: true,
-            order: Order::Asks(request.owner.as_str()),
+            same_connection: SameConnection::Asks(request.owner.as_str()),
             ..Needs::default()
         };
         let arguments = arguments.map(|one| one.map(str::as_bytes));
@@ -209,10 +209,10 @@ impl Commands {
             Failure::Closed(cause)
             | Failure::TimedOut(cause)
             | Failure::Demoted(cause)
-            | Failure::Moving(cause)
+            | Failure::TryAgain(cause)
             | Failure::ClusterDown(cause)
             | Failure::Busy(cause) => Error::unavailable(name, place, cause),
-            Failure::Elsewhere(redirect) => Error::unavailable(name, place, redirect.to_string()),
+            Failure::Redirected(redirect) => Error::unavailable(name, place, redirect.to_string()),
             Failure::Denied(cause) => denied(name, place, LOGIN, cause),
             Failure::Conflict(reason) => match key {
                 Some(key) => conflict(key.name(), slice::from_ref(key), &reason),
