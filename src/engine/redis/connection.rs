@@ -1,8 +1,8 @@
 //! A connection, from its handshake on, and what goes out on it in one write with a command.
 //!
-//! Behind commands that replicas must have, WAIT asks whether enough of them have what these wrote. It proves nothing of a command
-//! that wrote nothing: replicas may have all that this connection wrote, and lack what another has. So what must be on replicas
-//! is written by each copy of its command, or isn't believed.
+//! Behind commands that replicas must have, WAIT asks whether enough of them have what these wrote. It proves nothing
+//! of a command that wrote nothing: replicas may have all that this connection wrote, and lack what another has. So
+//! what must be on replicas is written by each copy of its command, or isn't believed.
 
 use std::fmt;
 use std::io::Write;
@@ -152,8 +152,8 @@ fn login_failure(error: ServerError) -> Failure {
     }
 }
 
-/// A connection that is ready for commands. After any error it must be dropped, but for a timeout of an answer that is still
-/// [awaited](Connection::is_awaited).
+/// A connection that is ready for commands. After any error it must be dropped, but for a timeout of an answer that is
+/// still [awaited](Connection::is_awaited).
 pub(super) struct Connection {
     stream: Stream,
     replies: Replies,
@@ -202,7 +202,8 @@ impl Connection {
         self.unwanted > 0
     }
 
-    /// Sends commands, to which so many answers are read by [`reply`](Self::reply). Whoever waited for earlier ones has gone.
+    /// Sends commands, to which so many answers are read by [`reply`](Self::reply). Whoever waited for earlier ones has
+    /// gone.
     pub(super) fn send(
         &mut self,
         commands: &[u8],

@@ -61,8 +61,8 @@ impl Failure {
         matches!(self, Closed(_) | TimedOut(_) | Demoted(_))
     }
 
-    /// Whether the server has answered that it did nothing, because the slot isn't its own, or not wholly, or because there
-    /// is no cluster to have it.
+    /// Whether the server has answered that it did nothing, because the slot isn't its own, or not wholly, or because
+    /// there is no cluster to have it.
     pub(super) fn is_refusal(&self) -> bool {
         use Failure::{ClusterDown, Redirected, TryAgain};
         matches!(self, ClusterDown(_) | Redirected(_) | TryAgain(_))

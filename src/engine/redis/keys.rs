@@ -5,11 +5,11 @@
 //! | in no cluster | `ns:inbox:<id>` | `ns:inbox:broken` |
 //! | in a cluster, for each slot | `ns:inbox:<id>:{tag}` | `ns:inbox:broken:{tag}` |
 //!
-//! A namespace has neither a colon nor a brace, and the id of an inbox is a UUID. Scripts take a channel with a brace for a
-//! sharded one.
+//! A namespace has neither a colon nor a brace, and the id of an inbox is a UUID. Scripts take a channel with a brace
+//! for a sharded one.
 //!
-//! It uses `base`. What always holds here: all keys of a name are on one slot, no two names share a key, and nodes count slots
-//! in the same way, as the cluster specification has it.
+//! It uses `base`. What always holds here: all keys of a name are on one slot, no two names share a key, and nodes
+//! count slots in the same way, as the cluster specification has it.
 
 use std::sync::OnceLock;
 

@@ -1,8 +1,9 @@
-//! What is done with a lease, and what became of it: whether it is still its owner's, and how it lasts, ends or passes on.
+//! What is done with a lease, and what became of it: whether it is still its owner's, and how it lasts, ends or passes
+//! on.
 //!
-//! The names of a lease may be on several slots of a cluster. Those of one slot are a part. Each change is sent to all parts, also
-//! behind one that fails, and may be repeated. What is true of one part is true of all: not the owner's, or broken; else an error
-//! of one is that of all.
+//! The names of a lease may be on several slots of a cluster. Those of one slot are a part. Each change is sent to all
+//! parts, also behind one that fails, and may be repeated. What is true of one part is true of all: not the owner's, or
+//! broken; else an error of one is that of all.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -38,7 +39,8 @@ impl LockScripts {
         change: Change<'_>,
         deadline: &Deadline,
     ) -> Result<Outcome> {
-        // A master that was replaced, and doesn't know it, says yes to a mere look: only what was written can be confirmed.
+        // A master that was replaced, and doesn't know it, says yes to a mere look: only what was written can be
+        // confirmed.
         let change = match change {
             Change::Verify if self.asks_replicas() => Change::Renew,
             change => change,
@@ -125,7 +127,8 @@ impl LockScripts {
         Some(self.call_for(request, script, needs, &arguments))
     }
 
-    /// What an answer means, by the table of [`lock_scripts`](super::lock_scripts). What too few replicas have may be lost.
+    /// What an answer means, by the table of [`lock_scripts`](super::lock_scripts). What too few replicas have may be
+    /// lost.
     fn outcome(
         &self,
         request: Request<'_>,
@@ -196,8 +199,8 @@ fn counter_after(ending: Ending) -> String {
     ending.counter().unwrap_or(0).to_string()
 }
 
-/// The parts of a claim whose names are on several slots, in the order of the slots; else `None`. The errors about a part
-/// name the whole.
+/// The parts of a claim whose names are on several slots, in the order of the slots; else `None`. The errors about a
+/// part name the whole.
 pub(super) fn parts(scripts: &LockScripts, claim: &Claim) -> Option<Vec<Claim>> {
     if !claim.has_many() || !scripts.is_cluster() {
         return None;
@@ -277,9 +280,9 @@ impl<'a> Held<'a> {
         self.each(|one| self.scripts.change_lease(one, change, deadline))
     }
 
-    /// Does something with each part, and gives the answers in their order. All servers are called at the same time, so that
-    /// one that doesn't answer keeps the others from nothing, and each by one thread: what an owner sends to a server comes
-    /// behind a question of its that is late there.
+    /// Does something with each part, and gives the answers in their order. All servers are called at the same time, so
+    /// that one that doesn't answer keeps the others from nothing, and each by one thread: what an owner sends to a
+    /// server comes behind a question of its that is late there.
     fn each(&self, call: impl Fn(Request<'_>) -> Result<Outcome> + Sync) -> Vec<Result<Outcome>> {
         let answers: Vec<_> = self.requests.iter().map(|_| OnceLock::new()).collect();
         let call_those = |which: &[usize]| {
@@ -320,8 +323,8 @@ impl<'a> Held<'a> {
     }
 }
 
-/// The first of the answers that say the most. A lease that is lost is over, whatever the others say; but a release that has no
-/// answer is tried again, whatever the others say. Of errors those say more that no waiting mends.
+/// The first of the answers that say the most. A lease that is lost is over, whatever the others say; but a release
+/// that has no answer is tried again, whatever the others say. Of errors those say more that no waiting mends.
 fn worst(answers: Vec<Result<Outcome>>, change: Change<'_>) -> Result<Outcome> {
     let failed = if matches!(change, Change::Release(_)) {
         0

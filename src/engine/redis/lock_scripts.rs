@@ -188,7 +188,8 @@ impl LockScripts {
         Error::unavailable(Some(key.name()), self.place(), cause)
     }
 
-    /// A conflict is found before anything is changed, if there is one name; any other error of a script may come after that.
+    /// A conflict is found before anything is changed, if there is one name; any other error of a script may come after
+    /// that.
     fn unanswered(&self, claim: &Claim, unanswered: Unanswered<Failure>) -> Unanswered {
         let Unanswered { error, sent } = unanswered;
         let is_clean = claim.keys().len() == 1 && matches!(error, Failure::Conflict(_));
@@ -238,9 +239,9 @@ impl LockScripts {
     }
 }
 
-/// How old a look-up of the master may be that renews a lease. One that was replaced, and doesn't know it, still renews.
-/// With a renewal each third of the ttl, the successor has the next one by 7/12 of a ttl after it took over, and its copy of
-/// the lease lasts for 11/12.
+/// How old a look-up of the master may be that renews a lease. One that was replaced, and doesn't know it, still
+/// renews. With a renewal each third of the ttl, the successor has the next one by 7/12 of a ttl after it took over,
+/// and its copy of the lease lasts for 11/12.
 fn known_within(ttl: Duration) -> Duration {
     ttl / 4
 }

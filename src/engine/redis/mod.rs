@@ -1,12 +1,11 @@
 //! Locks in a Redis or Valkey server.
 //!
-//! [`LockScripts`](lock_scripts::LockScripts) knows what is sent about a name, and what the answers mean; `servers` finds
-//! the server that has it, and `server` sends it. A
-//! waiter's [`RedisWait`](waiter::RedisWait) asks by heartbeats, and hears of grants in the `inbox`. The state of a lock
-//! is changed by the scripts of `lua/` alone.
+//! [`LockScripts`](lock_scripts::LockScripts) knows what is sent about a name, and what the answers mean; `servers`
+//! finds the server that has it, and `server` sends it. A waiter's [`RedisWait`](waiter::RedisWait) asks by heartbeats,
+//! and hears of grants in the `inbox`. The state of a lock is changed by the scripts of `lua/` alone.
 //!
-//! It uses `base`, the seam, `engine::heartbeat`, `engine::net` and `engine::url`. What always holds here: a connection is
-//! closed after any failure on it, and a command is sent again only where its script makes that harmless.
+//! It uses `base`, the seam, `engine::heartbeat`, `engine::net` and `engine::url`. What always holds here: a connection
+//! is closed after any failure on it, and a command is sent again only where its script makes that harmless.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -58,8 +57,8 @@ pub(crate) struct RedisEngine {
     clock: Arc<dyn Clock>,
 }
 
-/// By how much the clocks of servers may differ that take each other's place, where it isn't said. Where none does, nothing
-/// depends on it.
+/// By how much the clocks of servers may differ that take each other's place, where it isn't said. Where none does,
+/// nothing depends on it.
 const CLOCK_SKEW: Duration = Duration::from_millis(10);
 
 /// Checks what the URL gives as well, which goes before the options.
@@ -197,8 +196,8 @@ impl Engine for RedisEngine {
         stored(value).ok_or_else(|| self.scripts.surprised(key))
     }
 
-    /// The value that one look shows is deleted by the next call: one that comes late finds another, and leaves it. Where it
-    /// is stored anew all the time, a call that comes late deletes no more than one that comes now.
+    /// The value that one look shows is deleted by the next call: one that comes late finds another, and leaves it.
+    /// Where it is stored anew all the time, a call that comes late deletes no more than one that comes now.
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
         const LOOKS: usize = 20;
         let (scripts, keys) = (&self.scripts, Keys::of(key));

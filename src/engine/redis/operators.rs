@@ -119,8 +119,8 @@ fn pattern(before: &str, prefix: &str, behind: &str) -> String {
 type ShownHolder = (String, u32, i64, i64);
 /// What others may see of a waiter, and its mode.
 type ShownWaiter = (String, String);
-/// The state, the server's time, the counter, for how long the lock stays taken, how many permits are out and of how many,
-/// the holders, and both queues.
+/// The state, the server's time, the counter, for how long the lock stays taken, how many permits are out and of how
+/// many, the holders, and both queues.
 type Shown = (
     String,
     i64,
@@ -180,8 +180,8 @@ fn holder((public, permits, remaining, token): ShownHolder, now: i64) -> Holder 
     }
 }
 
-/// A token is the server's time of its grant, in microseconds, but where the counter is ahead of the clock: a little after
-/// a lease that was never released, else because the clock was set back.
+/// A token is the server's time of its grant, in microseconds, but where the counter is ahead of the clock: a little
+/// after a lease that was never released, else because the clock was set back.
 fn held_for(token: i64, now: i64) -> Option<Duration> {
     const LITTLE: i64 = 1_000_000;
     let is_time = token > 0 && token - now < LITTLE;
@@ -194,8 +194,8 @@ fn millis(left: i64) -> Option<Duration> {
     left.try_into().ok().map(Duration::from_millis)
 }
 
-/// All waiters in the order in which they will have the lock: the readers go in together, after an exclusive holder, unless
-/// the first of the others goes before readers; or when nobody else waits.
+/// All waiters in the order in which they will have the lock: the readers go in together, after an exclusive holder,
+/// unless the first of the others goes before readers; or when nobody else waits.
 fn in_turn(
     queue: Vec<ShownWaiter>,
     readers: Vec<ShownWaiter>,

@@ -1,8 +1,8 @@
 //! Replies as they come off a connection: whole values, and never more than fits into a bound.
 //!
-//! The redis crate's parser takes whatever a peer sends. A peer that isn't what it claims to be may send without end, and
-//! four of its bytes may become a value of fifty. So replies are read here, in the second version of the protocol: a
-//! server speaks the third only when it is asked to.
+//! The redis crate's parser takes whatever a peer sends. A peer that isn't what it claims to be may send without end,
+//! and four of its bytes may become a value of fifty. So replies are read here, in the second version of the protocol:
+//! a server speaks the third only when it is asked to.
 
 use std::io::{ErrorKind, Read};
 
@@ -20,8 +20,8 @@ const LONGEST: usize = LARGEST_VALUE + LONGEST_LINE;
 /// All lines are short but those of errors, which may repeat the command.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Our scripts answer with few values. The answer to CLUSTER SLOTS has about 20 for each range of slots, of which a cluster
-/// has one for each master at least, and thousands after many slots were moved one by one.
+/// Our scripts answer with few values. The answer to CLUSTER SLOTS has about 20 for each range of slots, of which a
+/// cluster has one for each master at least, and thousands after many slots were moved one by one.
 const MOST_VALUES: usize = 128 << 10;
 
 const DEEPEST: usize = 8;

@@ -33,7 +33,8 @@ pub(super) struct Call<'a> {
 pub(super) struct Needs<'a> {
     /// The key of the value.
     pub(super) value: bool,
-    /// No keys but those of the lease. A node that has a slot in part carries out only scripts all of whose keys it has.
+    /// No keys but those of the lease. A node that has a slot in part carries out only scripts all of whose keys it
+    /// has.
     pub(super) lease_only: bool,
     /// That replicas have what it writes, where the options say so.
     pub(super) replicas: bool,
@@ -105,8 +106,8 @@ impl<'a> Route<'a> {
     }
 }
 
-/// Whether a command has to go out on the connection of an earlier one of the same owner. One that comes to a server late may
-/// undo what was sent after it.
+/// Whether a command has to go out on the connection of an earlier one of the same owner. One that comes to a server
+/// late may undo what was sent after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SameConnection<'a> {
     #[default]
@@ -161,8 +162,8 @@ impl Script {
         }
     }
 
-    /// The same with the keys of a claim, all of which are on one slot. Arguments that aren't there are sent as empty ones
-    /// before others, and else not at all.
+    /// The same with the keys of a claim, all of which are on one slot. Arguments that aren't there are sent as empty
+    /// ones before others, and else not at all.
     pub(super) fn call_for<'a>(
         &'a self,
         claim: &Claim,

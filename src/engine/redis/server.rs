@@ -1,8 +1,8 @@
 //! One server, and the connections to it that are idle.
 //!
-//! A question whose caller has gone without an answer may still be on its way, and takes what it asks for when it arrives. What
-//! its owner sends next, which is most often the release that gives that back, would overtake it on another connection. So the
-//! connection is kept, and the owner's next command goes out on it, behind the question.
+//! A question whose caller has gone without an answer may still be on its way, and takes what it asks for when it
+//! arrives. What its owner sends next, which is most often the release that gives that back, would overtake it on
+//! another connection. So the connection is kept, and the owner's next command goes out on it, behind the question.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -93,7 +93,8 @@ impl Server {
         &self.settings
     }
 
-    /// Another server has taken its place: its connections are closed, also those that are in use as soon as they aren't.
+    /// Another server has taken its place: its connections are closed, also those that are in use as soon as they
+    /// aren't.
     pub(super) fn retire(&self) {
         self.retired.set();
         self.pool.close_those_before(time::now());
@@ -145,8 +146,8 @@ impl Server {
 
     /// Sends a command, and gives its answer by `deadline`.
     ///
-    /// When a connection that was idle turns out not to work any more, the command is sent again on a new one, unless it mustn't
-    /// be carried out twice: the server may have carried it out before.
+    /// When a connection that was idle turns out not to work any more, the command is sent again on a new one, unless
+    /// it mustn't be carried out twice: the server may have carried it out before.
     pub(super) fn call(
         self: &Arc<Self>,
         command: &dyn Command,
@@ -200,8 +201,9 @@ impl Server {
         Unanswered { error, sent }
     }
 
-    /// Sends a command on a connection, and reads its answer by `reply_by` at the latest. A connection that fails is never used
-    /// again, but behind a late question. `sent` says of a failure that the server hasn't refused each copy on that connection.
+    /// Sends a command on a connection, and reads its answer by `reply_by` at the latest. A connection that fails is
+    /// never used again, but behind a late question. `sent` says of a failure that the server hasn't refused each copy
+    /// on that connection.
     fn exchange(
         self: &Arc<Self>,
         mut connection: Connection,
@@ -346,8 +348,8 @@ impl LateQuestions {
         found.map(|late| late.connection)
     }
 
-    /// Keeps a connection without an answer for what its owner sends next, if a question is still on its way there and the
-    /// call has no time left; else gives it up.
+    /// Keeps a connection without an answer for what its owner sends next, if a question is still on its way there and
+    /// the call has no time left; else gives it up.
     pub(super) fn leave(
         &self,
         connection: Connection,

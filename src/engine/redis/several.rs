@@ -1,7 +1,7 @@
 //! How one owner waits for names on several slots of a cluster, and keeps them.
 //!
-//! The names of one slot are a [part](leases::parts), which is asked for, waited for, renewed and released
-//! as a single name is, by the same scripts. [`Course`] decides what is sent next; here it is sent. Where all names are on one
+//! The names of one slot are a [part](leases::parts), which is asked for, waited for, renewed and released as a single
+//! name is, by the same scripts. [`Course`] decides what is sent next; here it is sent. Where all names are on one
 //! slot, which is always so without a cluster, there is one part, and its [`RedisWait`] is all there is.
 //!
 //! | who | owns | until |
@@ -12,13 +12,13 @@
 //!
 //! Without contention a call takes a round trip for each part, and one to raise all; a release takes one.
 //!
-//! What always holds: the lease is valid from before the counters are raised, when each part was still the owner's; its token is
-//! above all earlier ones of each name.
+//! What always holds: the lease is valid from before the counters are raised, when each part was still the owner's; its
+//! token is above all earlier ones of each name.
 //!
 //! # The course
 //!
-//! [`Course`] decides alone, without time and without I/O. Parts have numbers, in the order of their slots, which is the same for
-//! all processes. The owner takes them one after the other, and is always in one of these states:
+//! [`Course`] decides alone, without time and without I/O. Parts have numbers, in the order of their slots, which is
+//! the same for all processes. The owner takes them one after the other, and is always in one of these states:
 //!
 //! | state | it has | what it sends, and what ends the state |
 //! |---|---|---|
@@ -26,11 +26,12 @@
 //! | all parts granted | all parts, by several tokens | it raises their counters to the largest token, and has them all |
 //! | leaves | no one knows | it releases each part that it asked for, until each release is answered. Another owner begins anew |
 //!
-//! An owner leaves if one of its leases is lost, broken, or not known to be renewed, and if it doesn't wait for a part that is
-//! taken. Having left, it asks for nothing any more: so a release that is carried out late takes nothing from it.
+//! An owner leaves if one of its leases is lost, broken, or not known to be renewed, and if it doesn't wait for a part
+//! that is taken. Having left, it asks for nothing any more: so a release that is carried out late takes nothing from
+//! it.
 //!
-//! What always holds: an owner that is in the queue of a part has nothing behind that part. So each waits for owners that have
-//! that part, and wait, if they do, at parts behind it: nobody waits for itself.
+//! What always holds: an owner that is in the queue of a part has nothing behind that part. So each waits for owners
+//! that have that part, and wait, if they do, at parts behind it: nobody waits for itself.
 
 use super::leases::{self, Held};
 use super::waiter::{RedisWait, WaitDeps};
@@ -257,8 +258,8 @@ pub(super) enum Said {
     /// All leases were renewed or raised, or all parts released.
     Done,
     Taken,
-    /// A lease at least was lost or broken. In the end: the owner has nothing, and asks for nothing any more. Another one has
-    /// to.
+    /// A lease at least was lost or broken. In the end: the owner has nothing, and asks for nothing any more. Another
+    /// one has to.
     Broken,
     Unanswered,
 }
@@ -307,7 +308,8 @@ impl Course {
         self.tokens.push(token);
     }
 
-    /// What was said to a step, of an owner that waits for parts that are taken or doesn't. Gives the end of the question.
+    /// What was said to a step, of an owner that waits for parts that are taken or doesn't. Gives the end of the
+    /// question.
     pub(super) fn said(&mut self, step: Step, said: Said, may_wait: bool) -> Option<Said> {
         match (step, said) {
             (Step::Ask(_), Said::Granted(token)) => self.granted(token),

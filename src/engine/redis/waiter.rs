@@ -11,8 +11,9 @@
 //! | and entered | waits for a grant, or for its next heartbeat | yes, as far as the last answer said |
 //! | without an answer | waits for a grant, or for its caller's next pause to end | perhaps, or it has the lock |
 //!
-//! When the name comes to another server, because its slot has moved or a replica was promoted, the owner goes on asking, and
-//! so keeps its place there if that came along. It subscribes at the server that answers, and asks again as soon as it hears.
+//! When the name comes to another server, because its slot has moved or a replica was promoted, the owner goes on
+//! asking, and so keeps its place there if that came along. It subscribes at the server that answers, and asks again as
+//! soon as it hears.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,8 +46,8 @@ pub(super) struct RedisWait {
     seen: Option<Seen>,
     /// Whether the last question has no answer.
     is_unanswered: bool,
-    /// Whether the owner has leases of other names, which are renewed when it asks: that mustn't be rare, however long the queue
-    /// is.
+    /// Whether the owner has leases of other names, which are renewed when it asks: that mustn't be rare, however long
+    /// the queue is.
     has_others: bool,
 }
 
@@ -54,8 +55,8 @@ pub(super) struct RedisWait {
 enum Subscribed {
     /// The owner hasn't tried to subscribe yet.
     NotYet,
-    /// It tried in vain, and tries again after a pause: the name is on its way to another server, another server has taken
-    /// that one's place, or there is no thread.
+    /// It tried in vain, and tries again after a pause: the name is on its way to another server, another server has
+    /// taken that one's place, or there is no thread.
     Failed,
     Yes(Subscription),
 }

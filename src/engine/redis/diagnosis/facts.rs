@@ -1,4 +1,4 @@
-//! What a server tells of itself, and what that comes to where no other server matters.
+//! What a server tells of itself, and what that comes to; also where another server may take its place.
 
 use std::collections::HashMap;
 
@@ -197,29 +197,23 @@ pub(super) fn eviction(facts: &Facts) -> Option<Finding> {
 pub(super) fn memory(facts: &Facts) -> Option<Finding> {
     let (used, limit) = used(facts, ["used_memory", "maxmemory"])?;
     let found = format!("{} of {} used", mebibytes(used), mebibytes(limit));
-    Some(if is_scarce(used, limit) {
-        let consequence = "a full server refuses locks, or evicts them";
-        Finding::weak(
-            "memory",
-            found,
-            consequence,
-            "more maxmemory, or fewer keys",
-        )
-    } else {
-        Finding::fine("memory", found)
+    let consequence = "a full server refuses locks, or evicts them";
+    let advice = "more maxmemory, or fewer keys";
+    Some(match is_scarce(used, limit) {
+        true => Finding::weak("memory", found, consequence, advice),
+        false => Finding::fine("memory", found),
     })
 }
 
 pub(super) fn clients(facts: &Facts) -> Option<Finding> {
     let (connected, limit) = used(facts, ["connected_clients", "maxclients"])?;
     let found = format!("{connected} of {limit} connections in use");
-    Some(if is_scarce(connected, limit) {
-        let consequence =
-            "a server with too many connections refuses further ones, so locks fail and leases end";
-        let advice = "a higher maxclients, or fewer clients";
-        Finding::weak("clients", found, consequence, advice)
-    } else {
-        Finding::fine("clients", found)
+    let consequence =
+        "a server with too many connections refuses further ones, so locks fail and leases end";
+    let advice = "a higher maxclients, or fewer clients";
+    Some(match is_scarce(connected, limit) {
+        true => Finding::weak("clients", found, consequence, advice),
+        false => Finding::fine("clients", found),
     })
 }
 
@@ -236,6 +230,119 @@ fn is_scarce(used: u64, limit: u64) -> bool {
 
 fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+const REPLICATION: &str = "replication";
+
+const STARVED: &str = "no lock is granted, and none is renewed";
+
+/// Whether another server may take this one's place.
+pub(super) fn replication(facts: &Facts) -> Option<Finding> {
+    let (Some(role), Some(replicas)) = (facts.get("role"), facts.number("connected_slaves")) else {
+        let found = "this user may not see whether there are replicas";
+        return Some(Finding::unknown(REPLICATION, found, ALLOW_INFO));
+    };
+    if role != "master" {
+        return Some(Finding::weak(
+            REPLICATION,
+            "it is a replica",
+            "a replica takes no locks",
+            "name its primary, or promote it",
+        ));
+    }
+    let found = described(facts, replicas);
+    let starved = starved(facts, &found);
+    Some(starved.unwrap_or_else(|| failover(facts, replicas, &found)))
+}
+
+/// What a failover of a primary with that many replicas may lose.
+fn failover(facts: &Facts, replicas: u64, found: &str) -> Finding {
+    match facts.min_replicas {
+        _ if replicas == 0 => Finding::fine(
+            REPLICATION,
+            format!("{found}: there is no failover that could lose locks"),
+        ),
+        0 => Finding::weak(
+            REPLICATION,
+            found,
+            "replication is asynchronous: a failover frees the newest locks, although their holders live, which find out at \
+             their next renewal; fencing tokens go on increasing, by the servers' clocks",
+            format!(
+                "min_replicas={replicas} in the URL{}; or have storage check the fencing token",
+                or_to_write(facts)
+            ),
+        ),
+        least if least < replicas => Finding::weak(
+            REPLICATION,
+            format!("{found}, of which {least} must have each lease (min_replicas)"),
+            "a failover to one that hasn't a lease frees its lock, although its holder lives",
+            format!("min_replicas={replicas} in the URL{}", or_to_write(facts)),
+        ),
+        _ => Finding::fine(
+            REPLICATION,
+            format!("{found}, and each lease is on all of them (min_replicas)"),
+        ),
+    }
+}
+
+fn described(facts: &Facts, replicas: u64) -> String {
+    let lag = slowest(facts).map_or(String::new(), |lag| format!(", the slowest {lag} s behind"));
+    match replicas {
+        0 => "a primary without replicas".to_owned(),
+        1 => format!("a primary with 1 replica{lag}"),
+        many => format!("a primary with {many} replicas{lag}"),
+    }
+}
+
+/// Of a primary with too few replicas for what is asked of it.
+fn starved(facts: &Facts, found: &str) -> Option<Finding> {
+    let (online, least) = (online(facts), facts.min_replicas);
+    if online < least {
+        return Some(Finding::weak(
+            REPLICATION,
+            format!("{found}; connected are {online}, and min_replicas is {least}"),
+            STARVED,
+            "start the others and see whether they follow it, or lower min_replicas",
+        ));
+    }
+    let good = facts.number("min_slaves_good_slaves")?;
+    let writes = facts.number("min-replicas-to-write")?;
+    (good < writes).then(|| {
+        Finding::weak(
+            REPLICATION,
+            format!("{found}; in time are {good}, and min-replicas-to-write is {writes}"),
+            STARVED,
+            "see whether the replicas follow it, and how fast",
+        )
+    })
+}
+
+/// A primary that is cut off from its replicas ought not to go on.
+fn or_to_write(facts: &Facts) -> &'static str {
+    match facts.get("min-replicas-to-write") {
+        Some("0") => ", and min-replicas-to-write 1 on the servers",
+        _ => "",
+    }
+}
+
+/// How many replicas are connected and have the data.
+fn online(facts: &Facts) -> u64 {
+    let is_online = |replica: &&str| replica.contains("state=online");
+    let count = replicas(facts).filter(is_online).count();
+    count.try_into().unwrap_or(u64::MAX)
+}
+
+fn replicas(facts: &Facts) -> impl Iterator<Item = &str> {
+    (0..).map_while(|number| facts.get(&format!("slave{number}")))
+}
+
+/// The lag of the replica that is furthest behind, in seconds: `slave0:ip=..,port=..,state=online,offset=..,lag=1`.
+fn slowest(facts: &Facts) -> Option<u64> {
+    let lag = |replica: &str| {
+        let mut fields = replica.split(',');
+        fields.find_map(|field| field.strip_prefix("lag=")?.parse().ok())
+    };
+    replicas(facts).filter_map(lag).max()
 }
 
 #[cfg(test)]
@@ -320,5 +427,69 @@ mod tests {
         assert!(refusing(&Facts::of(facts)).is_some());
         assert!(refusing(&Facts::of("aof_last_write_status:ok")).is_none());
         assert!(refusing(&Facts::default()).is_none());
+    }
+
+    const TWO: &str = "role:master\nconnected_slaves:2\nslave0:ip=1.1.1.1,port=1,state=online,offset=9,lag=0\n\
+                       slave1:ip=1.1.1.2,port=1,state=online,offset=9,lag=3\n";
+
+    fn found(facts: &str, leases: u64, writes: &str) -> (String, String) {
+        let mut facts = Facts::of(&format!("{facts}\nmin-replicas-to-write:{writes}"));
+        facts.min_replicas = leases;
+        let finding = replication(&facts).unwrap();
+        let text = format!("{finding:?}");
+        assert!(!text.contains("1.1.1"));
+        (finding.verdict.to_string(), text)
+    }
+
+    #[test]
+    fn slowest_replica_is_told() {
+        let (verdict, text) = found(TWO, 0, "0");
+        assert!(text.contains("a primary with 2 replicas, the slowest 3 s behind"));
+        assert_eq!(verdict, "weak");
+        assert!(text.contains("min_replicas=2") && text.contains("min-replicas-to-write 1"));
+    }
+
+    #[test]
+    fn leases_on_all_replicas_outlive_a_failover_and_those_on_some_do_not() {
+        assert_eq!(found(TWO, 2, "1").0, "fine");
+        let (verdict, text) = found(TWO, 1, "1");
+        assert_eq!(verdict, "weak");
+        assert!(
+            text.contains("of which 1 must have each lease") && text.contains("min_replicas=2")
+        );
+        assert!(!text.contains("min-replicas-to-write"));
+    }
+
+    #[test]
+    fn too_few_replicas_are_told() {
+        let (verdict, text) = found(TWO, 3, "0");
+        assert_eq!(verdict, "weak");
+        assert!(
+            text.contains("connected are 2, and min_replicas is 3"),
+            "{text}"
+        );
+        assert!(text.contains(STARVED));
+        let syncing = TWO.replace(
+            "state=online,offset=9,lag=3",
+            "state=wait_bgsave,offset=0,lag=3",
+        );
+        assert!(found(&syncing, 2, "0").1.contains("connected are 1"));
+        let slow = format!("{TWO}min_slaves_good_slaves:1\n");
+        assert!(
+            found(&slow, 0, "2")
+                .1
+                .contains("min-replicas-to-write is 2")
+        );
+        assert!(
+            found("role:master\nconnected_slaves:0", 1, "0")
+                .1
+                .contains(STARVED)
+        );
+    }
+
+    #[test]
+    fn single_server_has_nothing_to_lose_by_a_failover() {
+        assert_eq!(found("role:master\nconnected_slaves:0", 0, "0").0, "fine");
+        assert_eq!(found("", 0, "0").0, "unknown");
     }
 }

@@ -1,8 +1,8 @@
 //! What this user may do.
 //!
-//! A server checks a user's rights after the number of a command's arguments, and before anything else. So each command is
-//! sent to a key that holds a text, on which those for queues, tables and sets fail without a trace: an error of any other
-//! kind than a refusal shows that it is allowed.
+//! A server checks a user's rights after the number of a command's arguments, and before anything else. So each command
+//! is sent to a key that holds a text, on which those for queues, tables and sets fail without a trace: an error of any
+//! other kind than a refusal shows that it is allowed.
 
 use std::sync::Arc;
 

@@ -208,8 +208,8 @@ impl Waker {
         let _ = (&self.writer).write(&[0]);
     }
 
-    /// Blocks until `wake`, or until the connection is readable, at most for `timeout`. All calls of `wake` before its end
-    /// are seen by it, so the caller looks at the state afterwards.
+    /// Blocks until `wake`, or until the connection is readable, at most for `timeout`. All calls of `wake` before its
+    /// end are seen by it, so the caller looks at the state afterwards.
     fn wait(&self, connection: Option<BorrowedFd<'_>>, timeout: Duration) -> io::Result<()> {
         let own = self.reader.as_fd();
         wait_to_read([connection.unwrap_or(own), own], timeout)?;

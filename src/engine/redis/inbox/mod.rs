@@ -1,29 +1,30 @@
-//! The inbox: a connection on which a locker is notified of grants, a thread that reads it, and the waiters that it wakes.
+//! The inbox: a connection on which a locker is notified of grants, a thread that reads it, and the waiters that it
+//! wakes.
 //!
-//! It begins when a locker finds its first lock taken, and ends with the locker. Where names are on several servers, there is
-//! a connection and a thread for each server that has a name for which somebody waits; what follows is about one of them,
-//! a [`Listener`]. When another server takes the place of its own, it is closed: its waiters are notified to ask again, and
-//! subscribe anew. There is a channel for each namespace, and in a cluster for each slot of it,
-//! that has waiters, or had some a short while ago; without any there is no connection. A waiter subscribes its owner
-//! before the server learns of the owner, and a message "owner token" is for the waiter with that owner.
+//! It begins when a locker finds its first lock taken, and ends with the locker. Where names are on several servers,
+//! there is a connection and a thread for each server that has a name for which somebody waits; what follows is about
+//! one of them, a [`Listener`]. When another server takes the place of its own, it is closed: its waiters are notified
+//! to ask again, and subscribe anew. There is a channel for each namespace, and in a cluster for each slot of it, that
+//! has waiters, or had some a short while ago; without any there is no connection. A waiter subscribes its owner before
+//! the server learns of the owner, and a message "owner token" is for the waiter with that owner.
 //!
-//! Beside each such channel there is one on which all inboxes of the namespace hear whose leases were broken. What comes there
-//! is told to the engine's [`Revocations`], so that the guard of that lease knows at once.
+//! Beside each such channel there is one on which all inboxes of the namespace hear whose leases were broken. What
+//! comes there is told to the engine's [`Revocations`], so that the guard of that lease knows at once.
 //!
 //! Messages can be lost, late or sent twice: a waiter compares what it is notified of with the last answer of the
 //! server, and asks again in time. When a channel is confirmed, and when the connection is lost, the waiters of the
 //! channel are notified to ask again.
 //!
-//! Where another server may follow one, the connection begins with INFO: the server learns from each waiter where that hears,
-//! and doesn't take a waiter for gone that hears elsewhere. See `lua/README.md`.
+//! Where another server may follow one, the connection begins with INFO: the server learns from each waiter where that
+//! hears, and doesn't take a waiter for gone that hears elsewhere. See `lua/README.md`.
 //!
 //! # The thread
 //!
 //! Only the thread uses the connection. It sends (UN)SUBSCRIBE, and PING to a silent server; delivers what arrives; and
 //! connects anew. Whatever others want of it they write into the [`State`](state::State), and then wake it by its
-//! [`Waker`](listener::Waker): a channel that is wanted, a connection that is distrusted, the end. A waiter sleeps on a condition
-//! variable of its own. That a grant wakes two threads, one after the other, isn't seen beside the time that the
-//! server and the network take: with waiters that read the connection themselves, hand-offs were no faster.
+//! [`Waker`](listener::Waker): a channel that is wanted, a connection that is distrusted, the end. A waiter sleeps on a
+//! condition variable of its own. That a grant wakes two threads, one after the other, isn't seen beside the time that
+//! the server and the network take: with waiters that read the connection themselves, hand-offs were no faster.
 //!
 //! - *The connection is lost*: under one lock all channels become unsubscribed, and their waiters are notified to ask again.
 //! - *A waiter distrusts the connection*: the thread drops it, and connects anew.
@@ -33,8 +34,8 @@
 //!
 //! # Sharded channels
 //!
-//! In a cluster the server may end a channel unasked, or refuse it, because the slot is another node's. The connection and
-//! its other channels live on.
+//! In a cluster the server may end a channel unasked, or refuse it, because the slot is another node's. The connection
+//! and its other channels live on.
 //!
 //! | what comes | for a channel that is | then |
 //! |---|---|---|
@@ -44,9 +45,10 @@
 //! | `sunsubscribe` | subscribed | it is gone: its waiters are notified to ask again, and subscribe anew where the answer comes from |
 //! | `sunsubscribe` | requested, or forgotten | nothing: that answers an earlier SUNSUBSCRIBE |
 //!
-//! A channel that is unused for long is forgotten, and SUNSUBSCRIBE is sent for it. Its slot may have left the server meanwhile:
-//! then the server has sent `sunsubscribe` unasked, and answers with an error, which mustn't be taken for the answer to the
-//! command behind it. So PING is sent behind, and all errors before the answer to that are about SUNSUBSCRIBE.
+//! A channel that is unused for long is forgotten, and SUNSUBSCRIBE is sent for it. Its slot may have left the server
+//! meanwhile: then the server has sent `sunsubscribe` unasked, and answers with an error, which mustn't be taken for
+//! the answer to the command behind it. So PING is sent behind, and all errors before the answer to that are about
+//! SUNSUBSCRIBE.
 
 use std::fmt;
 use std::io;
@@ -102,8 +104,8 @@ impl Inbox {
 
     /// Subscribes a waiter to the channel of its namespace at the server that has its name.
     ///
-    /// Without `open_by` only if that channel has waiters, or had some a short while ago. With it, the channel is wanted
-    /// from now on; the call waits a moment for its confirmation, until that deadline at most.
+    /// Without `open_by` only if that channel has waiters, or had some a short while ago. With it, the channel is
+    /// wanted from now on; the call waits a moment for its confirmation, until that deadline at most.
     pub(super) fn subscribe(
         &self,
         server: &Arc<Server>,
@@ -234,7 +236,8 @@ impl Subscription {
         Arc::ptr_eq(&self.listener.server, server)
     }
 
-    /// Whether nothing is heard by it any more: another server has taken the place of its own, or the slot has left that.
+    /// Whether nothing is heard by it any more: another server has taken the place of its own, or the slot has left
+    /// that.
     pub(super) fn is_over(&self) -> bool {
         self.listener.closed.is_set() || self.progress() == Progress::Gone
     }

@@ -1,5 +1,5 @@
-//! The connection of an inbox: what the server was asked, what it still has to answer, what it sends unasked, and whether it is
-//! alive.
+//! The connection of an inbox: what the server was asked, what it still has to answer, what it sends unasked, and
+//! whether it is alive.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -49,8 +49,9 @@ impl PubSub {
         }
     }
 
-    /// Sends the changes, by `deadline`. Their confirmations come later. Sends PING to a server that was silent for long, and
-    /// fails if a reply is overdue. To be called when all that has arrived was received. Returns whether anything was sent.
+    /// Sends the changes, by `deadline`. Their confirmations come later. Sends PING to a server that was silent for
+    /// long, and fails if a reply is overdue. To be called when all that has arrived was received. Returns whether
+    /// anything was sent.
     pub(super) fn send(&mut self, changes: &Changes, deadline: &Deadline) -> Result<bool, Failure> {
         if self.next_check() <= time::now() {
             if !self.asked.expected.is_empty() {
@@ -154,8 +155,8 @@ impl Asked {
     }
 }
 
-/// A command for channels, and for those beside them on which broken leases are told: first these, so that they are heard
-/// as soon as the others are confirmed.
+/// A command for channels, and for those beside them on which broken leases are told: first these, so that they are
+/// heard as soon as the others are confirmed.
 fn with_broken(verb: &str, channels: &[Arc<str>]) -> Cmd {
     let mut command = ::redis::cmd(verb);
     for channel in channels {
@@ -174,8 +175,8 @@ pub(super) enum Expected {
         channels: Vec<Arc<str>>,
         left: usize,
     },
-    /// All until the answer to the PING that was sent behind UNSUBSCRIBE: a confirmation for each channel, or an error. Of a
-    /// slot that has moved there are an error and, for each channel, what was sent unasked.
+    /// All until the answer to the PING that was sent behind UNSUBSCRIBE: a confirmation for each channel, or an error.
+    /// Of a slot that has moved there are an error and, for each channel, what was sent unasked.
     Unsubscribed,
     Pong,
 }
@@ -262,8 +263,8 @@ fn refused(error: &ServerError, expected: &mut VecDeque<Expected>) -> Result<Rec
             Some(Expected::Subscribed { channels, .. }),
             Redirected(_) | TryAgain(_) | ClusterDown(_),
         ) => Ok(Received::Refused { channels }),
-        // An access list that lacks UNSUBSCRIBE: the channel stays as long as the connection. Or the slot has moved. The
-        // answer to PING is still to come.
+        // An access list that lacks UNSUBSCRIBE: the channel stays as long as the connection. Or the slot has moved.
+        // The answer to PING is still to come.
         (Some(Expected::Unsubscribed), _) => {
             expected.push_front(Expected::Unsubscribed);
             Ok(Received::Other)

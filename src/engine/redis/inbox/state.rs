@@ -1,11 +1,12 @@
 //! What the waiters and the thread of an inbox share, under one lock: a table of channels, and of their waiters.
 //!
-//! A channel is wanted when its first waiter comes, and stays subscribed while it has waiters, and for [`CHANNEL_UNUSED`] to
-//! twice as long after the last one: most are wanted again soon. Then the thread forgets it, and sends UNSUBSCRIBE. A waiter
-//! that comes after that wants it anew: its SUBSCRIBE follows the UNSUBSCRIBE on the same connection.
+//! A channel is wanted when its first waiter comes, and stays subscribed while it has waiters, and for
+//! [`CHANNEL_UNUSED`] to twice as long after the last one: most are wanted again soon. Then the thread forgets it, and
+//! sends UNSUBSCRIBE. A waiter that comes after that wants it anew: its SUBSCRIBE follows the UNSUBSCRIBE on the same
+//! connection.
 //!
-//! A channel of a slot that isn't at the server, or has left it, is gone. Its waiters subscribe where the slot is; one that
-//! comes to it anew here, because the slot came back, makes it wanted again.
+//! A channel of a slot that isn't at the server, or has left it, is gone. Its waiters subscribe where the slot is; one
+//! that comes to it anew here, because the slot came back, makes it wanted again.
 //!
 //! [`CHANNEL_UNUSED`]: crate::engine::net::limits::CHANNEL_UNUSED
 
@@ -158,8 +159,8 @@ impl State {
         confirmed
     }
 
-    /// The connection is lost: until there is another, no waiter is notified of grants. The channels that have waiters are
-    /// wanted anew. Returns whether any was subscribed.
+    /// The connection is lost: until there is another, no waiter is notified of grants. The channels that have waiters
+    /// are wanted anew. Returns whether any was subscribed.
     pub(super) fn disconnect(&mut self) -> bool {
         (self.run_id, self.is_distrusted) = (None, false);
         self.channels.retain(|_, one| !one.waiters.is_empty());
@@ -197,8 +198,8 @@ impl State {
                     self.lose(channel, Progress::Requested);
                 }
             }
-            // While SSUBSCRIBE is on its way, this answers the SUNSUBSCRIBE before that: the server would end the new one
-            // only after its confirmation.
+            // While SSUBSCRIBE is on its way, this answers the SUNSUBSCRIBE before that: the server would end the new
+            // one only after its confirmation.
             Received::Ended { channel } => self.lose(channel, Progress::Confirmed),
             Received::RunId(id) => self.run_id = Some(id.clone()),
             Received::Other => {}
@@ -230,8 +231,8 @@ impl State {
 }
 
 impl Channel {
-    /// It isn't subscribed any more: its waiters may have missed grants. If it wasn't before, those that don't open it ask as
-    /// often as a waiter does that hears of nothing. Returns whether it was.
+    /// It isn't subscribed any more: its waiters may have missed grants. If it wasn't before, those that don't open it
+    /// ask as often as a waiter does that hears of nothing. Returns whether it was.
     fn lose(&mut self, to: Progress) -> bool {
         let was_subscribed = std::mem::replace(&mut self.progress, to) == Progress::Confirmed;
         let waiters = self.waiters.values_mut();

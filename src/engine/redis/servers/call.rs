@@ -10,26 +10,27 @@
 //! | READONLY, or the connection fails | the same, unless it mustn't be carried out twice; what sentinels call the master is asked again after 50 ms if it is a replica | if all of it was sent |
 //! | any other error | it is the caller's | yes |
 //!
-//! All of it happens by the deadline of the call, and a command goes to five nodes more at most: two that send it to each
-//! other would never end.
+//! All of it happens by the deadline of the call, and a command goes to five nodes more at most: two that send it to
+//! each other would never end.
 //!
-//! A server that hangs keeps its connections, so a call to it would wait until its deadline, also long after another took its
-//! place. So its deadline is over as soon as that is known; and after [`SLOW`] the call has its server looked up, again and
-//! again, each time that its I/O looks whether it was cancelled. All calls share these look-ups.
+//! A server that hangs keeps its connections, so a call to it would wait until its deadline, also long after another
+//! took its place. So its deadline is over as soon as that is known; and after [`SLOW`] the call has its server looked
+//! up, again and again, each time that its I/O looks whether it was cancelled. All calls share these look-ups.
 //!
 //! # Locks that a node has whose slot is another's
 //!
-//! A slot moves key by key. Its owner sends a command for a key that has gone to the node that takes the slot over, until it
-//! forgets that the slot goes: when its replica takes its place, which Redis 7 hasn't told, or by SETSLOT STABLE. Then it
-//! answers for all names, as if those that have gone were free. The node that takes the slot over doesn't forget. So:
+//! A slot moves key by key. Its owner sends a command for a key that has gone to the node that takes the slot over,
+//! until it forgets that the slot goes: when its replica takes its place, which Redis 7 hasn't told, or by SETSLOT
+//! STABLE. Then it answers for all names, as if those that have gone were free. The node that takes the slot over
+//! doesn't forget. So:
 //!
 //! - Before the owner is asked for a lock, it is asked whether it has its key. While it knows that the slot goes, it doesn't say
 //!   no, but where to ask. If it says no, the node that takes the slot over is asked, too. So nothing is written at the owner
 //!   that would be in the way of those keys when they come back.
 //! - That node is asked again before what the owner has granted counts: the lock may have moved meanwhile.
 //!
-//! Who takes slots over is known from look-ups. A process has had one within a quarter of its ttl when it takes a lock, and one
-//! that began when it found the slot at another node than before.
+//! Who takes slots over is known from look-ups. A process has had one within a quarter of its ttl when it takes a lock,
+//! and one that began when it found the slot at another node than before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,8 +164,8 @@ impl Call<'_> {
         }
     }
 
-    /// The deadline of a call to the node that has the slot: it is over when another has it. What holds it, such as an idle
-    /// connection, keeps no server alive by it.
+    /// The deadline of a call to the node that has the slot: it is over when another has it. What holds it, such as an
+    /// idle connection, keeps no server alive by it.
     fn watched(&self, node: &Arc<Server>) -> Deadline {
         let (topology, slot) = (Arc::downgrade(self.topology), self.slot);
         let (node, caller) = (Arc::downgrade(node), self.deadline.cancel().cloned());
@@ -325,7 +326,8 @@ impl Target {
 
 /// Before a command goes to the owner of its slot, and behind it.
 impl Call<'_> {
-    /// Fails if the command asks for a lock that a node has which takes the slot over, and of which the owner doesn't know.
+    /// Fails if the command asks for a lock that a node has which takes the slot over, and of which the owner doesn't
+    /// know.
     fn check_before(&self, target: &Target) -> Result<(), Failure> {
         if self.importers(target).is_empty() {
             return Ok(());

@@ -13,12 +13,12 @@
 //! | nothing | the time of the look-up |
 //! | where the master is | 100 ms, or less where the caller has none, and 10 ms when a majority has said so |
 //!
-//! The best is what has the highest epoch of any claim to slots. Where several have it, and one of them says that the cluster is
-//! down, it is down: a replica may be about to take a master's place, and that master, cut off, doesn't know yet. Whom to
-//! believe of each slot is decided when all was heard: see `map.rs`.
+//! The best is what has the highest epoch of any claim to slots. Where several have it, and one of them says that the
+//! cluster is down, it is down: a replica may be about to take a master's place, and that master, cut off, doesn't know
+//! yet. Whom to believe of each slot is decided when all was heard: see `map.rs`.
 //!
-//! Each server is asked in a thread of its own, which ends with its answer, with the deadline, or within [`CANCEL_LATENESS`] of
-//! when the answers are dropped. So one that doesn't answer keeps nobody waiting.
+//! Each server is asked in a thread of its own, which ends with its answer, with the deadline, or within
+//! [`CANCEL_LATENESS`] of when the answers are dropped. So one that doesn't answer keeps nobody waiting.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -64,7 +64,8 @@ impl Patience {
         counts_silent: true,
     };
 
-    /// Shortly after a failover only one sentinel may know of it, and the fewer have answered the less likely it is among them.
+    /// Shortly after a failover only one sentinel may know of it, and the fewer have answered the less likely it is
+    /// among them.
     pub(super) fn with_sentinels(after_first: Duration) -> Self {
         Patience {
             first: after_first,
@@ -125,8 +126,8 @@ impl Heard {
         }
     }
 
-    /// The next answer, while more are listened to, and those that have come by then: whoever listens may have been kept from it. It isn't
-    /// added yet.
+    /// The next answer, while more are listened to, and those that have come by then: whoever listens may have been
+    /// kept from it. It isn't added yet.
     pub(super) fn next(&self, answers: &Answers<Said>) -> Option<Said> {
         answers.next(&self.until)?.ok()
     }

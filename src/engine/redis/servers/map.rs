@@ -1,9 +1,10 @@
 //! Which node has which slot, as far as it is known.
 //!
-//! A set behind sentinels is a map of one slot, whose node is the master. What sentinels say of it has the epoch of the last
-//! failover that they know of.
+//! A set behind sentinels is a map of one slot, whose node is the master. What sentinels say of it has the epoch of the
+//! last failover that they know of.
 //!
-//! A node that is cut off from the others goes on claiming slots that another has taken over. So the epoch of each claim is kept:
+//! A node that is cut off from the others goes on claiming slots that another has taken over. So the epoch of each
+//! claim is kept:
 //!
 //! | of a slot is said | it is then |
 //! |---|---|
@@ -13,8 +14,8 @@
 //! | lower claims by all sentinels, or by a majority although the master has failed, or for seconds | the highest's: they were set up anew |
 //! | by its node, in answer to a command, that it is another's | the other's: no look-up is needed to follow |
 //!
-//! What always holds: there is one [`Server`] for each address, and one that isn't in the map any more, or that was a master
-//! and isn't, is retired.
+//! What always holds: there is one [`Server`] for each address, and one that isn't in the map any more, or that was a
+//! master and isn't, is retired.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -110,7 +111,8 @@ impl Map {
         self.looked_up
     }
 
-    /// Since when a look-up has to be that a call to the master of sentinels needs; `None`: what is known will do, or nothing is.
+    /// Since when a look-up has to be that a call to the master of sentinels needs; `None`: what is known will do, or
+    /// nothing is.
     pub(super) fn unconfirmed_since(&self, known_within: Duration) -> Option<Instant> {
         let (found, now) = (self.looked_up?, time::now());
         // `None` is before any time.
@@ -191,8 +193,8 @@ impl Map {
         })
     }
 
-    /// Takes over what was said in a look-up that began then, by some of so many that were asked. Gives the nodes that are to
-    /// be retired. The seeds stay, by which the cluster is found again, whatever else is known.
+    /// Takes over what was said in a look-up that began then, by some of so many that were asked. Gives the nodes that
+    /// are to be retired. The seeds stay, by which the cluster is found again, whatever else is known.
     pub(super) fn take_over(
         &mut self,
         (views, asked): (&[View], usize),
@@ -238,8 +240,8 @@ impl Map {
         retired
     }
 
-    /// Decides who has which slot, by the claims of all. Gives whether that counts as a look-up: not where all sentinels that
-    /// answered are behind.
+    /// Decides who has which slot, by the claims of all. Gives whether that counts as a look-up: not where all
+    /// sentinels that answered are behind.
     fn believe(&mut self, views: &[View], asked: usize, began: Instant) -> bool {
         let is_one = self.slots.len() == 1;
         let most = if is_one {
@@ -279,8 +281,8 @@ impl Map {
         true
     }
 
-    /// How many of so many sentinels that were asked have to be behind, so that they were set up anew: a majority may not
-    /// have heard of the failover yet.
+    /// How many of so many sentinels that were asked have to be behind, so that they were set up anew: a majority may
+    /// not have heard of the failover yet.
     fn most_sentinels(&self, asked: usize, began: Instant) -> usize {
         let found = self.looked_up.unwrap_or(began);
         let is_long_ago = began.saturating_duration_since(found) >= SPREAD;

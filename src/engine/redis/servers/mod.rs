@@ -6,8 +6,8 @@
 //! | `redis+sentinel://` | the master, the same for all names | by asking all sentinels |
 //! | `redis+cluster://` | the master of the name's slot | by asking nodes, and by their redirections |
 //!
-//! It uses `server`. What always holds here: all that is needed to find a server is done by the deadline of the call, and
-//! a command is sent to another server only where that is harmless: it was refused, or its script makes it so.
+//! It uses `server`. What always holds here: all that is needed to find a server is done by the deadline of the call,
+//! and a command is sent to another server only where that is harmless: it was refused, or its script makes it so.
 //!
 //! A set behind Sentinel is a cluster of one slot. Only who is asked differs, and what the answers say.
 //!
@@ -30,9 +30,9 @@
 //! | on its way, and some of its keys are at either | is asked for again, within its deadline | the same |
 //! | a node's, while another takes it over: the owner forgot that it goes | asks both, if it takes a lock | the other says that it doesn't |
 //!
-//! What always holds: no lock is held during I/O, and nobody waits past their deadline for another's look-up; there is one
-//! [`Server`] for each address; without trouble a call takes one look into the map and not a round trip more than on a single
-//! server.
+//! What always holds: no lock is held during I/O, and nobody waits past their deadline for another's look-up; there is
+//! one [`Server`] for each address; without trouble a call takes one look into the map and not a round trip more than
+//! on a single server.
 
 use std::sync::Arc;
 

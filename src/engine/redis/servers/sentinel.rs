@@ -107,8 +107,8 @@ impl Sentinels {
         }
     }
 
-    /// What they say, all of whom are asked at once; and the answers of those that are slower than the others. The settings
-    /// are those of masters.
+    /// What they say, all of whom are asked at once; and the answers of those that are slower than the others. The
+    /// settings are those of masters.
     pub(super) fn hear(
         &self,
         patience: Patience,
@@ -244,8 +244,8 @@ fn nonsense() -> NoView {
 
 impl Command for Question {
     fn packed(&self) -> Vec<u8> {
-        // The epoch first: if a failover comes between, the address is newer, not the epoch. In an answer to MASTER alone
-        // the sentinel that leads a failover shows the old address with the new epoch.
+        // The epoch first: if a failover comes between, the address is newer, not the epoch. In an answer to MASTER
+        // alone the sentinel that leads a failover shows the old address with the new epoch.
         let mut packed = Vec::new();
         for what in ["MASTER", "GET-MASTER-ADDR-BY-NAME"] {
             let mut ask = ::redis::cmd("SENTINEL");

@@ -1,5 +1,5 @@
-//! The servers among which the names are, as far as they are known; and looking up which of them has which slot, or who is the
-//! master, in the background, and waiting for it.
+//! The servers among which the names are, as far as they are known; and looking up which of them has which slot, or who
+//! is the master, in the background, and waiting for it.
 //!
 //! | a look-up is | then a caller who needs one | left when |
 //! |---|---|---|
@@ -10,9 +10,10 @@
 //! Each caller waits by its own deadline, and nobody by a lock. A look-up has a deadline of its own, so a caller who is
 //! cancelled spoils nothing for those that have joined. It ends when the servers aren't used any more.
 //!
-//! A master that sentinels name is looked up, besides for its age, when a call to it has failed, or it has answered as one does
-//! that was replaced. If no sentinel answers, who needs a master that was looked up lately goes on with the one that is known:
-//! to lose the sentinels mustn't lose the locks. It is logged once, and for a second nobody waits for that reason again.
+//! A master that sentinels name is looked up, besides for its age, when a call to it has failed, or it has answered as
+//! one does that was replaced. If no sentinel answers, who needs a master that was looked up lately goes on with the
+//! one that is known: to lose the sentinels mustn't lose the locks. It is logged once, and for a second nobody waits
+//! for that reason again.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -180,7 +181,8 @@ impl Topology {
         self.await_one_since(since, (apart, AFTER_FIRST), deadline);
     }
 
-    /// Returns when what is known is no older than that, or when the deadline leaves no more time for it, whatever became of it.
+    /// Returns when what is known is no older than that, or when the deadline leaves no more time for it, whatever
+    /// became of it.
     pub(super) fn look_up_within(
         self: &Arc<Self>,
         known_within: Option<Duration>,
@@ -373,8 +375,8 @@ impl Topology {
 /// How long after one look-up began the next may begin, and for how long it waits for sentinels when one has answered.
 type Pauses = (Duration, Duration);
 
-/// For how long a look-up waits for other sentinels when one has answered. A lease that ends soon has no time for that; what an
-/// operator does, within zero, has.
+/// For how long a look-up waits for other sentinels when one has answered. A lease that ends soon has no time for that;
+/// what an operator does, within zero, has.
 fn after_first(known_within: Duration) -> Duration {
     match known_within {
         Duration::ZERO => AFTER_FIRST,

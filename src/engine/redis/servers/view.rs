@@ -1,9 +1,9 @@
 //! What a node says of its cluster: who has which slots.
 //!
-//! CLUSTER SLOTS is understood by all versions. An answer is as old as the node's knowledge: a node that is cut off from
-//! the others has another view than they. CLUSTER NODES has the config epoch of each master: of two that are said to have a
-//! slot, the one with the higher epoch has it.
-//! It is the only command that tells config epochs, and which slots are on their way: these of the node itself alone.
+//! CLUSTER SLOTS is understood by all versions. An answer is as old as the node's knowledge: a node that is cut off
+//! from the others has another view than they. CLUSTER NODES has the config epoch of each master: of two that are said
+//! to have a slot, the one with the higher epoch has it. It is the only command that tells config epochs, and which
+//! slots are on their way: these of the node itself alone.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ pub(super) struct Range {
     pub(super) first: u16,
     pub(super) last: u16,
     pub(super) master: HostPort,
-    /// Of the master's claim to its slots: it increases with each failover and with each slot that it is given. 0: unknown.
+    /// Of the master's claim to its slots: it increases with each failover and with each slot that it is given. 0:
+    /// unknown.
     pub(super) epoch: u64,
     pub(super) replicas: Vec<HostPort>,
 }

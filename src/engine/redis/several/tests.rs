@@ -1,7 +1,9 @@
-//! A model of several processes that take names on several slots: each command is one step, and steps come in any order.
+//! A model of several processes that take names on several slots: each command is one step, and steps come in any
+//! order.
 //!
-//! It finds two that hold a part, a token that isn't above an earlier one of its part, a process that waits for ever, and what is
-//! left behind. Processes crash and stall, replies are lost, copies are late, leases expire and are broken, clocks differ.
+//! It finds two that hold a part, a token that isn't above an earlier one of its part, a process that waits for ever,
+//! and what is left behind. Processes crash and stall, replies are lost, copies are late, leases expire and are broken,
+//! clocks differ.
 
 mod actor;
 mod part;
