@@ -71,50 +71,25 @@ impl LockScripts {
 
     /// What is sent; `None` where nothing has to be done.
     fn changing<'a>(&'a self, request: Request<'a>, change: Change<'_>) -> Option<Call<'a>> {
-        let Request { claim, owner, .. } = request;
-        let (ttl, mode, value) = (millis(request.ttl), mode(claim, false), value_of(change));
-        let granted = request.granted.map(|token| token.to_string());
-        let needs = Needs {
-            value: value.is_some(),
-            replicas: true,
-            ..Needs::default()
-        };
-        let renewal = Needs {
-            lease_only: true,
-            ..needs
-        };
-        let (script, needs, first, second, third, last) = match change {
-            Change::Renew | Change::Store(_) => (RENEW, renewal, ttl, mode, value, granted),
-            Change::Verify => (RENEW, renewal, "0".to_owned(), mode, None, granted),
-            Change::Release(release) => {
-                let needs = Needs {
-                    replicas: value.is_some(),
-                    same_connection: SameConnection::TakesBack(owner.as_str()),
-                    ..needs
-                };
-                let keep = kept_for(release.keep);
-                (
-                    RELEASE,
-                    needs,
-                    counter_after(release.ending),
-                    mode,
-                    value,
-                    keep,
-                )
+        let (ttl, mode) = (millis(request.ttl), mode(request.claim, false));
+        let (value, granted) = (
+            value_of(change),
+            request.granted.map(|token| token.to_string()),
+        );
+        let (script, first, second, third, last) = match change {
+            Change::Renew | Change::Store(_) => (RENEW, ttl, mode, value, granted),
+            Change::Verify => (RENEW, "0".to_owned(), mode, None, granted),
+            Change::Release(Release { ending, keep, .. }) => {
+                (RELEASE, counter_after(ending), mode, value, kept_for(keep))
             }
             Change::Downgrade { last_used, .. } => {
                 let counter = counter_after(Ending::Clean { last_used });
-                (DOWNGRADE, needs, counter, Cow::from(ttl), value, None)
+                (DOWNGRADE, counter, Cow::from(ttl), value, None)
             }
             Change::Adopt { from, last_used } => {
-                let needs = Needs {
-                    value: claim.valued,
-                    same_connection: SameConnection::Asks(owner.as_str()),
-                    ..needs
-                };
                 let counter = counter_after(Ending::Clean { last_used });
                 let from = Some(from.as_str().as_bytes());
-                (ADOPT, needs, ttl, mode, from, Some(counter))
+                (ADOPT, ttl, mode, from, Some(counter))
             }
             Change::GiveAway => return None,
         };
@@ -124,7 +99,7 @@ impl LockScripts {
             third,
             last.as_deref().map(str::as_bytes),
         ];
-        Some(self.call_for(request, script, needs, &arguments))
+        Some(self.call_for(request, script, needs_of(request, change), &arguments))
     }
 
     /// What an answer means, by the table of [`lock_scripts`](super::lock_scripts). What too few replicas have may be
@@ -154,20 +129,16 @@ impl LockScripts {
             return Err(self.unconfirmed(key, shortfall));
         }
         let may_lose_value = answer.repeated && value_of(change).is_some();
+        if let Change::Release(_) = change
+            && may_lose_value
+            && let Some(cause) = self.lost_value(number, answer.moved)
+        {
+            return Err(self.unavailable(key, cause));
+        }
         Ok(match (change, number) {
             (_, 0) => Outcome::NOT_OWNER,
             (Change::Adopt { .. } | Change::Downgrade { .. }, token) => {
                 Some((Token::from_number(token), value)).into()
-            }
-            // The second copy wrote nothing: what replicas have of that is no proof that they have the value.
-            (Change::Release(_), 1 | 2) if may_lose_value && self.asks_replicas() => {
-                let cause = "the answer was lost that says whether replicas have its value";
-                return Err(self.unavailable(key, cause));
-            }
-            // It may not have had the lease, and then it isn't the first copy that has ended it there.
-            (Change::Release(_), 2) if may_lose_value && answer.moved => {
-                let cause = "the answer was lost of a server whose place another has taken";
-                return Err(self.unavailable(key, cause));
             }
             (Change::Store(_), 1) if answer.repeated => Outcome::DONE_AGAIN,
             (_, 1) => Outcome::DONE,
@@ -175,6 +146,45 @@ impl LockScripts {
             (Change::Release(_), 3) | (Change::Renew | Change::Verify, 2) => Outcome::BROKEN,
             _ => Outcome::NOT_OWNER,
         })
+    }
+
+    /// Why it isn't known whether the value of a release is stored whose first answer was lost.
+    fn lost_value(&self, number: u64, moved: bool) -> Option<&'static str> {
+        match number {
+            // The second copy wrote nothing: what replicas have of that is no proof that they have the value.
+            1 | 2 if self.asks_replicas() => {
+                Some("the answer was lost that says whether replicas have its value")
+            }
+            // It may not have had the lease, and then it isn't the first copy that has ended it there.
+            2 if moved => Some("the answer was lost of a server whose place another has taken"),
+            _ => None,
+        }
+    }
+}
+
+fn needs_of<'a>(request: Request<'a>, change: Change<'_>) -> Needs<'a> {
+    let (owner, has_value) = (request.owner.as_str(), value_of(change).is_some());
+    let needs = Needs {
+        value: has_value,
+        replicas: true,
+        ..Needs::default()
+    };
+    match change {
+        Change::Renew | Change::Verify | Change::Store(_) => Needs {
+            lease_only: true,
+            ..needs
+        },
+        Change::Release(_) => Needs {
+            replicas: has_value,
+            same_connection: SameConnection::TakesBack(owner),
+            ..needs
+        },
+        Change::Adopt { .. } => Needs {
+            value: request.claim.valued,
+            same_connection: SameConnection::Asks(owner),
+            ..needs
+        },
+        Change::Downgrade { .. } | Change::GiveAway => needs,
     }
 }
 

@@ -179,26 +179,8 @@ fn tcp(scheme: &str, parts: Parts<'_>, show_keys: bool) -> Result<Address, Strin
     let authority = Authority::parse(parts.authority.unwrap_or_default(), port);
     let Authority { login, servers } = authority.map_err(|reason| format!("{reason}: {FORM}"))?;
     has_password(&login)?;
-    let hosts: Vec<_> = servers.iter().map(HostPort::to_string).collect();
-    let hosts = hosts.join(",");
     let mut query = Query::of(parts.query)?;
-    let (at, database, shown) = match kind {
-        "" => {
-            let database = database(parts.path)?;
-            let endpoint = Endpoint::Tcp(only(servers)?);
-            (At::One(endpoint), database, format!("{hosts}/{database}"))
-        }
-        "sentinel" => {
-            let (master, database) = master(parts.path)?;
-            let shown = format!("{hosts}/{master}/{database}");
-            (sentinels(servers, master, &mut query)?, database, shown)
-        }
-        "cluster" => match database(parts.path)? {
-            0 => (At::Cluster { hosts: servers }, 0, hosts),
-            _ => return Err("a cluster has database 0 alone: leave the path out".into()),
-        },
-        _ => return Err(format!("there is no +{kind}: use +sentinel or +cluster")),
-    };
+    let (at, database, shown) = place(kind, servers, parts.path, &mut query)?;
     let (ca, own) = match tls {
         true => query.take_certificates()?,
         false => (None, None),
@@ -214,6 +196,34 @@ fn tcp(scheme: &str, parts: Parts<'_>, show_keys: bool) -> Result<Address, Strin
         login,
         database,
         given,
+    })
+}
+
+/// Where the servers are, the database, and both for errors.
+fn place(
+    kind: &str,
+    servers: Vec<HostPort>,
+    path: &str,
+    query: &mut Query,
+) -> Result<(At, u32, String), String> {
+    let hosts: Vec<_> = servers.iter().map(HostPort::to_string).collect();
+    let hosts = hosts.join(",");
+    Ok(match kind {
+        "" => {
+            let database = database(path)?;
+            let endpoint = Endpoint::Tcp(only(servers)?);
+            (At::One(endpoint), database, format!("{hosts}/{database}"))
+        }
+        "sentinel" => {
+            let (master, database) = master(path)?;
+            let shown = format!("{hosts}/{master}/{database}");
+            (sentinels(servers, master, query)?, database, shown)
+        }
+        "cluster" => match database(path)? {
+            0 => (At::Cluster { hosts: servers }, 0, hosts),
+            _ => return Err("a cluster has database 0 alone: leave the path out".into()),
+        },
+        _ => return Err(format!("there is no +{kind}: use +sentinel or +cluster")),
     })
 }
 

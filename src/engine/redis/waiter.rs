@@ -24,7 +24,7 @@ use super::server::Server;
 use crate::base::clock::valid_until;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::token::Token;
-use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken};
+use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
 /// What all waits of an engine share.
@@ -95,15 +95,12 @@ impl Wait for RedisWait {
             }),
             Acquired::Broken => Answer::Broken,
             Acquired::Taken(mut taken) => {
-                if self.has_others {
-                    taken.queue_length = 0;
-                }
                 let seen = Seen {
                     asked,
                     counter: taken.counter,
                     is_queued: matches!(if_taken, IfTaken::Wait { .. }),
                 };
-                self.taken(seen, taken.was_queued, server);
+                self.taken(seen, &mut taken, server);
                 if let Some(pace) = pace {
                     self.heartbeat.answered(&taken, pace);
                 }
@@ -216,11 +213,14 @@ impl RedisWait {
     }
 
     /// Grants are heard of at the server that has the name: if that is another one now, the owner subscribes anew.
-    fn taken(&mut self, seen: Seen, was_queued: bool, server: Arc<Server>) {
+    fn taken(&mut self, seen: Seen, taken: &mut Taken, server: Arc<Server>) {
+        if self.has_others {
+            taken.queue_length = 0;
+        }
         if let Some(subscription) = self.subscription() {
             if !subscription.is_at(&server) {
                 self.subscribed = Subscribed::NotYet;
-            } else if seen.is_queued && self.is_queued() && !was_queued {
+            } else if seen.is_queued && self.is_queued() && !taken.was_queued {
                 // It was passed over: its inbox isn't heard.
                 subscription.distrust();
             }

@@ -139,8 +139,8 @@ fn with_log(fsync: Option<&str>) -> Finding {
                 _ => "written to disk when the system does so",
             }),
             format!(
-                "a restart of the server keeps all locks, but one after a power failure or a crash of its machine frees the \
-                 newest, although their holders live; {TOKENS_GO_ON}"
+                "a restart of the server keeps all locks, but one after a power failure or a crash of its machine \
+                 frees the newest, although their holders live; {TOKENS_GO_ON}"
             ),
             "appendfsync always; or have storage check the fencing token",
         ),
@@ -265,8 +265,8 @@ fn failover(facts: &Facts, replicas: u64, found: &str) -> Finding {
         0 => Finding::weak(
             REPLICATION,
             found,
-            "replication is asynchronous: a failover frees the newest locks, although their holders live, which find out at \
-             their next renewal; fencing tokens go on increasing, by the servers' clocks",
+            "replication is asynchronous: a failover frees the newest locks, although their holders live, which find \
+             out at their next renewal; fencing tokens go on increasing, by the servers' clocks",
             format!(
                 "min_replicas={replicas} in the URL{}; or have storage check the fencing token",
                 or_to_write(facts)

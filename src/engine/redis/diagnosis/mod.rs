@@ -187,8 +187,8 @@ fn finding(all: usize, silent: &[String]) -> Finding {
             silent.len(),
             silent.join("; ")
         ),
-        "what a master has that is down can't be locked until it is back or replaced, and each sentinel or replica that is \
-         down is one less to replace it",
+        "what a master has that is down can't be locked until it is back or replaced, and each sentinel or replica \
+         that is down is one less to replace it",
         "start it and look at its log, or take it out of the URL if it is gone for good",
     )
 }
@@ -291,8 +291,8 @@ fn slots(covered: Option<u64>, moving: Option<Vec<u16>>) -> Finding {
     Finding::weak(
         COVERAGE,
         format!("{} on their way: {}{more}", moving.len(), shown.join(", ")),
-        "while a slot is between two nodes, no lock in it can be taken or released, and those that have moved are lost if a \
-         node fails over meanwhile",
+        "while a slot is between two nodes, no lock in it can be taken or released, and those that have moved are \
+         lost if a node fails over meanwhile",
         "finish the migration: redis-cli --cluster fix, if nothing does; fail no node over before",
     )
 }
@@ -316,8 +316,8 @@ fn failover(timeout: Option<Duration>, options: &Options) -> Finding {
         FAILOVER,
         found,
         format!(
-            "leases of {ttl:?}, renewed each {every:?}, end meanwhile: their holders lose them, and a master that is cut off \
-             grants locks for {timeout:?}"
+            "leases of {ttl:?}, renewed each {every:?}, end meanwhile: their holders lose them, and a master that is \
+             cut off grants locks for {timeout:?}"
         ),
         "a longer ttl, or a smaller cluster-node-timeout",
     )

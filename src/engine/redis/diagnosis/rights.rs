@@ -25,9 +25,9 @@ const INBOX: &str = "inbox";
 const MAKE: &str = "SET KEY text PX 60000";
 
 /// What the scripts and the library send. `KEY` and `CHANNEL` stand for ours. The last ones end it.
-const LOCKS: &str = "PING; TIME; GET KEY; MGET KEY; EXISTS KEY; PTTL KEY; PEXPIRE KEY 60000; INCR KEY; LINDEX KEY 0; LLEN KEY; \
-    LPOP KEY; LREM KEY 0 text; RPUSH KEY text; HGET KEY text; HGETALL KEY; HSET KEY text text; HDEL KEY text; \
-    EVAL return(1) 1 KEY; EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 KEY; DEL KEY";
+const LOCKS: &str = "PING; TIME; GET KEY; MGET KEY; EXISTS KEY; PTTL KEY; PEXPIRE KEY 60000; INCR KEY; LINDEX KEY 0; \
+    LLEN KEY; LPOP KEY; LREM KEY 0 text; RPUSH KEY text; HGET KEY text; HGETALL KEY; HSET KEY text text; HDEL KEY \
+    text; EVAL return(1) 1 KEY; EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 KEY; DEL KEY";
 
 /// What those of several holders need besides.
 const SHARED: &str = "PEXPIREAT KEY 4102444800000; ZADD KEY 1 text; ZREM KEY text; ZSCORE KEY text; ZRANGE KEY 0 -1; \
@@ -130,8 +130,8 @@ impl<'a> Trial<'a> {
                 denied.join(", "),
                 shape(&self.channel)
             ),
-            "waiters aren't told of grants: they find them by asking, at a third of the ttl at the latest, and the order in \
-             which they came is lost",
+            "waiters aren't told of grants: they find them by asking, at a third of the ttl at the latest, and the \
+             order in which they came is lost",
             self.advice(),
         ))
     }
