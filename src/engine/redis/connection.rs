@@ -202,8 +202,7 @@ impl Connection {
         self.unwanted > 0
     }
 
-    /// Sends commands, to which so many answers are read by [`reply`](Self::reply). Whoever waited for earlier ones has
-    /// gone.
+    /// Sends commands. The caller reads this number of answers, and nobody waits for earlier ones.
     pub(super) fn send(
         &mut self,
         commands: &[u8],
@@ -377,8 +376,8 @@ impl fmt::Display for Shortfall {
         let Shortfall { have, least } = self;
         write!(
             f,
-            "it has what was written, but only {have} of its replicas are known to have it, and min_replicas is {least}: a \
-             failover may lose it"
+            "it has what was written, but only {have} of its replicas are known to have it, and min_replicas is \
+             {least}: a failover may lose it"
         )
     }
 }

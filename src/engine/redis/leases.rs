@@ -27,12 +27,12 @@ use crate::engine::{Change, Done, Gone, Outcome, Release, Request, Unanswered};
 const RENEW: [&str; 2] = ["lock/renew", "all/renew"];
 const RELEASE: [&str; 2] = ["lock/release", "all/release"];
 const ADOPT: [&str; 2] = ["lock/adopt", "all/adopt"];
-/// One name alone can be held to read, and a part of several is raised as several are.
+/// Only a single name can be held to read. A part is raised by the script for several names.
 const DOWNGRADE: [&str; 2] = ["lock/downgrade"; 2];
 const RAISE: [&str; 2] = ["all/raise"; 2];
 
 impl LockScripts {
-    /// Does what is asked with a lease whose names are on one slot.
+    /// Changes a lease whose names are on one slot.
     pub(super) fn change_lease(
         &self,
         request: Request<'_>,
@@ -102,8 +102,8 @@ impl LockScripts {
         Some(self.call_for(request, script, needs_of(request, change), &arguments))
     }
 
-    /// What an answer means, by the table of [`lock_scripts`](super::lock_scripts). What too few replicas have may be
-    /// lost.
+    /// What an answer means, by the table of [`lock_scripts`](super::lock_scripts). What too few replicas
+    /// have may be lost.
     fn outcome(
         &self,
         request: Request<'_>,
@@ -204,7 +204,7 @@ fn kept_for(keep: Duration) -> Option<String> {
     Some(millis(keep.saturating_add(Duration::from_nanos(999_999))))
 }
 
-/// What the counter becomes; 0 of an owner that doesn't know whether it was granted a token.
+/// What the counter becomes; 0 if the owner doesn't know whether it was granted a token.
 fn counter_after(ending: Ending) -> String {
     ending.counter().unwrap_or(0).to_string()
 }
@@ -260,7 +260,7 @@ impl<'a> Held<'a> {
         worst(raised, Change::Renew)
     }
 
-    /// Gives the token. If a part isn't the other owner's any more, what was adopted is released as what was abandoned.
+    /// Returns the token. If a part isn't the other owner's any more, the adopted parts are released as abandoned ones.
     fn adopt(&self, change: Change<'_>, deadline: &Deadline) -> Result<Option<Token>> {
         let adopted = self.each_changed(change, deadline);
         let adopted = adopted.into_iter().collect::<Result<Vec<_>>>()?;
@@ -290,9 +290,9 @@ impl<'a> Held<'a> {
         self.each(|one| self.scripts.change_lease(one, change, deadline))
     }
 
-    /// Does something with each part, and gives the answers in their order. All servers are called at the same time, so
-    /// that one that doesn't answer keeps the others from nothing, and each by one thread: what an owner sends to a
-    /// server comes behind a question of its that is late there.
+    /// Calls for each part, and returns the answers in the order of parts. All servers are called at the same time, so
+    /// a server that doesn't answer delays no other. One thread calls one server, because what an owner sends there has
+    /// to come behind its late question.
     fn each(&self, call: impl Fn(Request<'_>) -> Result<Outcome> + Sync) -> Vec<Result<Outcome>> {
         let answers: Vec<_> = self.requests.iter().map(|_| OnceLock::new()).collect();
         let call_those = |which: &[usize]| {
@@ -320,7 +320,7 @@ impl<'a> Held<'a> {
             .collect()
     }
 
-    /// Which parts are for which server, as far as that is known.
+    /// The parts by server, as far as servers are known.
     fn by_server(&self) -> Vec<Vec<usize>> {
         let mut servers: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (at, request) in self.requests.iter().enumerate() {
@@ -333,8 +333,8 @@ impl<'a> Held<'a> {
     }
 }
 
-/// The first of the answers that say the most. A lease that is lost is over, whatever the others say; but a release
-/// that has no answer is tried again, whatever the others say. Of errors those say more that no waiting mends.
+/// The answer that counts for all parts. A lost lease is over, whatever the other answers are. A release without an
+/// answer is tried again, whatever the other answers are. An error that no waiting mends goes before one that may pass.
 fn worst(answers: Vec<Result<Outcome>>, change: Change<'_>) -> Result<Outcome> {
     let failed = if matches!(change, Change::Release(_)) {
         0

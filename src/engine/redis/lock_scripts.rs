@@ -62,12 +62,12 @@ impl LockScripts {
             .1
     }
 
-    /// The call of a script that is for no owner.
+    /// The call of a script that isn't sent for an owner.
     pub(super) fn call(&self, script: &str, keys: &[&str], arguments: &[&[u8]]) -> Call<'_> {
         self.script(script).call(keys, arguments)
     }
 
-    /// The call of a verb for an owner: its arguments stand behind the owner.
+    /// The call of an owner's verb: the owner is the first argument.
     pub(super) fn call_for<'a>(
         &'a self,
         request: Request<'a>,
@@ -89,12 +89,12 @@ impl LockScripts {
         self.servers.settings().kind == Kind::Cluster
     }
 
-    /// Whether replicas must have what is granted.
+    /// Whether replicas must have a lease before it counts.
     pub(super) fn asks_replicas(&self) -> bool {
         self.servers.settings().replicas.is_some()
     }
 
-    /// Whether another server may have a lock than the one that grants it.
+    /// Whether a lock's slot is on its way: then another server than the one that grants the lock may have it.
     pub(super) fn is_on_its_way(&self, key: &Key) -> bool {
         self.servers.is_on_its_way(Route::to(&Keys::of(key).lock))
     }
@@ -104,7 +104,7 @@ impl LockScripts {
         self.servers.known(Route::to(&Keys::of(key).lock))
     }
 
-    /// Gives also the server that answered.
+    /// Returns the server that answered, too.
     pub(super) fn acquire(
         &self,
         request: Request<'_>,
@@ -167,7 +167,7 @@ impl LockScripts {
         answer.map_err(|e| self.unanswered(request.claim, e))
     }
 
-    /// What the server of a name answers to a command that is for no owner.
+    /// The answer of a name's server to a command that isn't sent for an owner.
     pub(super) fn value(
         &self,
         key: Option<&Key>,
@@ -188,8 +188,7 @@ impl LockScripts {
         Error::unavailable(Some(key.name()), self.place(), cause)
     }
 
-    /// A conflict is found before anything is changed, if there is one name; any other error of a script may come after
-    /// that.
+    /// With one name, a script finds a conflict before it changes anything. Any other error may come after a change.
     fn unanswered(&self, claim: &Claim, unanswered: Unanswered<Failure>) -> Unanswered {
         let Unanswered { error, sent } = unanswered;
         let is_clean = claim.keys().len() == 1 && matches!(error, Failure::Conflict(_));
@@ -232,16 +231,16 @@ impl LockScripts {
         }
     }
 
-    /// The answer isn't shown: what isn't a Redis server may send back what it was told.
+    /// The error doesn't show the answer: another program than Redis may send back what it was sent.
     pub(super) fn surprised(&self, key: &Key) -> Error {
         let cause = "it doesn't answer a script as a Redis server does";
         Error::engine(Some(key.name()), self.place(), self.advice(), cause)
     }
 }
 
-/// How old a look-up of the master may be that renews a lease. One that was replaced, and doesn't know it, still
-/// renews. With a renewal each third of the ttl, the successor has the next one by 7/12 of a ttl after it took over,
-/// and its copy of the lease lasts for 11/12.
+/// How old the last look-up of a master may be when a lease is renewed there. A master that was replaced, and doesn't
+/// know it, still renews. The ttl has three renewals, so the successor gets one within 7/12 of the ttl after it took
+/// over. Its copy of the lease lasts for 11/12.
 fn known_within(ttl: Duration) -> Duration {
     ttl / 4
 }
@@ -250,7 +249,7 @@ pub(super) fn millis(ttl: Duration) -> String {
     ttl.as_millis().to_string()
 }
 
-/// As the scripts have it: see `lua/lib/mode.lua`. Only who asks has preferences.
+/// The mode as the scripts know it: see `lua/lib/mode.lua`. Only a request for the lock has preferences.
 pub(super) fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
     match (claim.mode, claim.prefer) {
         (Mode::Exclusive, Prefer::Writers) => "w".into(),

@@ -57,11 +57,11 @@ pub(crate) struct RedisEngine {
     clock: Arc<dyn Clock>,
 }
 
-/// By how much the clocks of servers may differ that take each other's place, where it isn't said. Where none does,
-/// nothing depends on it.
+/// How far the clocks of servers that replace each other may differ, unless the options say otherwise. A single server
+/// is never replaced, so nothing depends on it there.
 const CLOCK_SKEW: Duration = Duration::from_millis(10);
 
-/// Checks what the URL gives as well, which goes before the options.
+/// Checks the options, and those that the URL gives, which come first.
 fn clock_skew(address: &Address, options: &Options) -> Result<Duration> {
     let given = address.given.clock_skew.or(options.clock_skew);
     let replicas = address.given.min_replicas.unwrap_or(options.min_replicas);
@@ -82,7 +82,7 @@ fn clock_skew(address: &Address, options: &Options) -> Result<Duration> {
 }
 
 impl RedisEngine {
-    /// Connects once, so that a wrong URL, password or address is told now.
+    /// Connects once, so that a wrong URL, password or address is reported now.
     pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
         let address = settings::parse(url)?;
         let clock_skew = clock_skew(&address, options)?;
@@ -177,7 +177,7 @@ impl Engine for RedisEngine {
         self.scripts.list(namespace, prefix, cursor, deadline)
     }
 
-    /// It isn't sent again, unlike other commands: the second would break the lease of the next.
+    /// Unlike other commands it isn't sent again: a second copy would break the lease of the next holder.
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
         let (scripts, keys) = (&self.scripts, Keys::of(key));
         let tag = tag(self.servers.settings().kind, key);
@@ -196,8 +196,8 @@ impl Engine for RedisEngine {
         stored(value).ok_or_else(|| self.scripts.surprised(key))
     }
 
-    /// The value that one look shows is deleted by the next call: one that comes late finds another, and leaves it.
-    /// Where it is stored anew all the time, a call that comes late deletes no more than one that comes now.
+    /// Each call deletes the value that the last one has shown. A call that arrives late finds another value, and
+    /// leaves it. If others store a value all the time, the last call deletes whatever it finds.
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
         const LOOKS: usize = 20;
         let (scripts, keys) = (&self.scripts, Keys::of(key));

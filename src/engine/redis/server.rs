@@ -44,7 +44,7 @@ pub(super) struct Answer {
     pub(super) value: Value,
     /// Whether it may have been asked twice.
     pub(super) repeated: bool,
-    /// Whether another server may have been asked, too: this one needn't know what came of that.
+    /// Whether another server may have carried it out before. This one needn't know of that.
     pub(super) moved: bool,
     pub(super) server: Arc<Server>,
     /// Set when too few replicas are known to have what was written.
@@ -129,7 +129,7 @@ impl Server {
             .map_err(|e| self.suspecting_tls(e.error))
     }
 
-    /// What it says to a command that asks.
+    /// The answer to a command that changes nothing.
     pub(super) fn value(
         self: &Arc<Self>,
         command: &dyn Command,
@@ -294,7 +294,7 @@ fn answered(
     }
 }
 
-/// What a connection that was idle gets of the time, or one of several servers, so that there is some left for another.
+/// The share of the time for an idle connection, or for one of several servers: the rest is left for the next one.
 pub(super) fn share(deadline: &Deadline) -> Deadline {
     let half = deadline.remaining() / 2;
     if half < SHORTEST_SHARE {
@@ -328,8 +328,8 @@ impl LateQuestions {
         LateQuestions::default()
     }
 
-    /// The connection of a late question that a command has to come behind. Those that were kept for as long as
-    /// no idle connection is are given up: something on the way has forgotten them.
+    /// The connection of the late question that a command has to come behind. Connections that were kept for longer
+    /// than an idle one is are given up: something on the way has forgotten them.
     pub(super) fn take(&self, same: SameConnection<'_>, now: Instant) -> Option<Connection> {
         let mut all = self.0.lock();
         let is_old = |late: &Late| now.saturating_duration_since(late.since) > IDLE;

@@ -241,12 +241,12 @@ struct Leaving {
 /// What is to be sent next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// To so many parts, from the first on.
+    /// To this number of parts, from the first on.
     Renew(usize),
     Ask(usize),
     /// To all parts.
     Raise(Token),
-    /// To so many parts, from the first on.
+    /// To this number of parts, from the first on.
     Release(usize),
 }
 

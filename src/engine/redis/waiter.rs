@@ -46,17 +46,17 @@ pub(super) struct RedisWait {
     seen: Option<Seen>,
     /// Whether the last question has no answer.
     is_unanswered: bool,
-    /// Whether the owner has leases of other names, which are renewed when it asks: that mustn't be rare, however long
-    /// the queue is.
+    /// Whether the owner has leases of other names. It renews them when it asks, so it asks often, however long the
+    /// queue is.
     has_others: bool,
 }
 
-/// Whether grants are heard of.
+/// Whether the owner hears of grants.
 enum Subscribed {
     /// The owner hasn't tried to subscribe yet.
     NotYet,
-    /// It tried in vain, and tries again after a pause: the name is on its way to another server, another server has
-    /// taken that one's place, or there is no thread.
+    /// It tried in vain, and tries again after a pause. The name is on its way to another server, its server was
+    /// replaced, or there is no thread or file descriptor for an inbox.
     Failed,
     Yes(Subscription),
 }
@@ -166,7 +166,7 @@ impl RedisWait {
         }
     }
 
-    /// Subscribes, if this process has its inbox already; with a deadline it is opened if need be.
+    /// Subscribes if this process has the inbox already. With a deadline, the inbox is opened if need be.
     fn subscribe(&mut self, request: Request<'_>, open_by: Option<&Deadline>) {
         if let Some(subscription) = self.subscription() {
             if !subscription.is_over() {
@@ -207,12 +207,13 @@ impl RedisWait {
         self.seen.is_some_and(|seen| seen.is_queued)
     }
 
-    /// Whether the queue isn't to be entered yet. A caller that counts attempts asks often enough without.
+    /// Whether the owner has to subscribe before it enters the queue. A caller that counts attempts asks often enough
+    /// without an inbox.
     fn has_to_subscribe(&self, pace: &Pace<'_>) -> bool {
         matches!(self.subscribed, Subscribed::NotYet) && !pace.counted
     }
 
-    /// Grants are heard of at the server that has the name: if that is another one now, the owner subscribes anew.
+    /// The server that has the name tells of grants. If that is another server now, the owner subscribes anew.
     fn taken(&mut self, seen: Seen, taken: &mut Taken, server: Arc<Server>) {
         if self.has_others {
             taken.queue_length = 0;
@@ -228,9 +229,9 @@ impl RedisWait {
         (self.seen, self.server) = (Some(seen), Some(server));
     }
 
-    /// The lease of a grant that was heard of: it began after the last answer, so it lasts for a ttl from that
-    /// question at least. A grant that is from before, or was long on the way, is left to the next question, which
-    /// finds whether it is still there.
+    /// The lease of a grant that came by a message. It began after the last answer, so it lasts for at least a ttl from
+    /// the question before that. If the grant is older than that answer, or was long on its way, the owner asks: the
+    /// server knows whether the lease is still there.
     fn granted(&self, request: Request<'_>, token: Token) -> Option<Grant> {
         let [key] = request.claim.keys() else {
             // The next question brings the others.

@@ -175,7 +175,7 @@ fn placed(server: &Server, why: &str) -> String {
     }
 }
 
-/// Of so many servers those give no answer.
+/// Which of all servers give no answer.
 fn finding(all: usize, silent: &[String]) -> Finding {
     if silent.is_empty() {
         return Finding::fine(SERVERS, format!("all {all} answer"));

@@ -26,7 +26,7 @@ pub(super) struct Listener {
     pub(super) server: Arc<Server>,
     pub(super) id: String,
     pub(super) state: Mutex<State>,
-    /// Has the thread look at the state.
+    /// Makes the thread look at the state.
     pub(super) waker: Waker,
     pub(super) closed: Cancel,
     revocations: Receiver,

@@ -97,7 +97,7 @@ impl Inbox {
         }
     }
 
-    /// Has it tell of leases that were broken, while it hears of grants. The first receiver stays.
+    /// Says who is to hear of broken leases while the inbox hears of grants. The first receiver stays.
     pub(super) fn tell_revocations(&self, to: Weak<dyn Revocations>) {
         let _ = self.revocations.set(to);
     }

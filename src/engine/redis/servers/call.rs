@@ -299,8 +299,8 @@ impl Call<'_> {
             return Ok(());
         }
         let told = format!(
-            "slot {} moves, and neither of its nodes has all keys that this takes ({cause}): try again when it has moved; \
-             if nothing moves it on, mend it by redis-cli --cluster fix",
+            "slot {} moves, and neither of its nodes has all keys that this takes ({cause}): try again when it has \
+             moved; if nothing moves it on, mend it by redis-cli --cluster fix",
             self.slot
         );
         Err(Failure::TryAgain(told.into()))

@@ -113,7 +113,7 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// Of so many that are asked.
+    /// The state before the first answer of those that are asked.
     pub(super) fn nothing(asked: usize, patience: Patience, until: Deadline) -> Self {
         Heard {
             asked,

@@ -193,8 +193,8 @@ impl Map {
         })
     }
 
-    /// Takes over what was said in a look-up that began then, by some of so many that were asked. Gives the nodes that
-    /// are to be retired. The seeds stay, by which the cluster is found again, whatever else is known.
+    /// Takes over the answers of a look-up: when it began, and how many were asked. Returns the nodes that are to be
+    /// retired. The seeds stay: the cluster is found again through them, whatever else is known.
     pub(super) fn take_over(
         &mut self,
         (views, asked): (&[View], usize),
@@ -281,8 +281,8 @@ impl Map {
         true
     }
 
-    /// How many of so many sentinels that were asked have to be behind, so that they were set up anew: a majority may
-    /// not have heard of the failover yet.
+    /// How many of the sentinels that were asked have to be behind before they count as set up anew. A majority may not
+    /// have heard of the failover yet.
     fn most_sentinels(&self, asked: usize, began: Instant) -> usize {
         let found = self.looked_up.unwrap_or(began);
         let is_long_ago = began.saturating_duration_since(found) >= SPREAD;

@@ -39,11 +39,11 @@ const APART: Duration = Duration::from_millis(100);
 /// How long to wait for other sentinels after the first, where the caller doesn't allow less.
 pub(super) const AFTER_FIRST: Duration = Duration::from_millis(100);
 
-/// A master may have been looked up so long ago at most, where that matters. One that an operator replaces by SENTINEL
-/// FAILOVER takes itself for the master for seconds after that, and says yes to everything.
+/// The largest age of a look-up of the master, where it matters. A master that SENTINEL FAILOVER replaces takes itself
+/// for the master for some seconds, and says yes to everything.
 const MASTER_KNOWN: Duration = Duration::from_secs(1);
 
-/// When no sentinel has answered, a master that works isn't looked up again for as long.
+/// How long a master that works isn't looked up again when no sentinel has answered.
 const OUTAGE: Duration = Duration::from_secs(1);
 
 /// The servers that have locks, as far as they are known.
@@ -63,7 +63,7 @@ struct Lookup {
     began: Option<Instant>,
     /// Its end is that of this channel, also if it panics.
     running: Option<Receiver<Infallible>>,
-    /// Of sentinels that were slower than the others. Without it each look-up would close the connections to them.
+    /// Answers that are still to come from slower sentinels. Dropping them closes the connections to these sentinels.
     slower: Option<Answers<Said>>,
     /// When the last one began in which a sentinel has named a master.
     answered: Option<Instant>,
@@ -171,7 +171,8 @@ impl Topology {
         }
     }
 
-    /// Returns when a look-up that began after `since` has ended, or by the deadline, whatever became of it.
+    /// Waits for the end of a look-up that began after `since`, until the deadline at most. The look-up may have
+    /// failed.
     pub(super) fn look_up_since(self: &Arc<Self>, since: Instant, deadline: &Deadline) {
         let apart = match self.ask {
             // There are few, and who has no master has nothing.
@@ -181,8 +182,7 @@ impl Topology {
         self.await_one_since(since, (apart, AFTER_FIRST), deadline);
     }
 
-    /// Returns when what is known is no older than that, or when the deadline leaves no more time for it, whatever
-    /// became of it.
+    /// The same, unless what is known is new enough. It leaves time for the command that follows.
     pub(super) fn look_up_within(
         self: &Arc<Self>,
         known_within: Option<Duration>,
@@ -264,7 +264,7 @@ impl Topology {
         }
     }
 
-    /// Has it looked up, if the last one began so long ago, without waiting for it.
+    /// Starts a look-up if the last one began that long ago, and doesn't wait for it.
     pub(super) fn look_up_beside(self: &Arc<Self>, apart: Duration) {
         self.step((apart, AFTER_FIRST));
     }
@@ -375,8 +375,8 @@ impl Topology {
 /// How long after one look-up began the next may begin, and for how long it waits for sentinels when one has answered.
 type Pauses = (Duration, Duration);
 
-/// For how long a look-up waits for other sentinels when one has answered. A lease that ends soon has no time for that;
-/// what an operator does, within zero, has.
+/// How long a look-up waits for other sentinels when one has answered. A lease that ends soon leaves no time for that.
+/// An operator's call, which allows no old look-up, does.
 fn after_first(known_within: Duration) -> Duration {
     match known_within {
         Duration::ZERO => AFTER_FIRST,
