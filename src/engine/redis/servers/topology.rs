@@ -88,9 +88,6 @@ enum Step {
     Fails,
 }
 
-/// How long ago the masters may have been looked up when all are asked for.
-const ALL_KNOWN_WITHIN: Duration = Duration::from_secs(1);
-
 impl Topology {
     pub(super) fn new(settings: Arc<Settings>, ask: Ask) -> Arc<Self> {
         let map = Map::new(settings.clone());
@@ -120,7 +117,7 @@ impl Topology {
     }
 
     pub(super) fn all(self: &Arc<Self>, deadline: &Deadline) -> Result<Vec<Arc<Server>>, Failure> {
-        self.look_up_within(Some(ALL_KNOWN_WITHIN), deadline);
+        self.look_up_within(Some(MASTER_KNOWN), deadline);
         if self.map.lock().masters().is_empty() {
             // A child that was forked off may know nothing.
             self.look_up_since(time::now(), deadline);
