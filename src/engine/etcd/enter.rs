@@ -11,13 +11,11 @@
 //! the lock was passed on, or stays taken after its release; and the place would end with that lease.
 
 use super::client::{Answer, Compare, Failure, KeptAlive, Op, OpResult, Range, Txn};
-use super::far::{as_written, has_to_move, is_far, put_under};
 use super::keys::Keys;
+use super::leases::Own;
+use super::line_store::{as_written, has_to_move, is_far, put_under};
 use super::look::{Look, others};
-use super::owners::Own;
-use super::store::{
-    EtcdStore, get, got, next_keepalive, put_entered, put_place, reading, value_of,
-};
+use super::{EtcdStore, get, got, next_keepalive, put_entered, put_place, reading, value_of};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
@@ -281,7 +279,7 @@ impl EtcdStore {
         self.shown(request, &look, answer, deadline)
     }
 
-    /// Keeps the owner's entry for another ttl, and reads nothing. The next answer of the same member proves that: see `proof`. Where
+    /// Keeps the owner's entry for another ttl, and reads nothing. The next answer of the same member proves that: see `Proof`. Where
     /// the member isn't known to lead on, it is proved at once.
     pub(super) fn keep(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
         let touched = self.client.touch(own.lease.id, deadline);

@@ -1,4 +1,4 @@
-//! The leases that this process has at etcd, and gives its owners.
+//! The leases that this process has at etcd, and what it knows of the owners that have them.
 //!
 //! An owner has a lease of its own while it stands in line. Afterwards another may use it, as long as most of its time is
 //! left: so a program that locks in a loop is granted a lease now and then only. One more lease, of a day, is for what the
@@ -11,11 +11,13 @@
 //! Its time counts from before the request that has proved it. Where the servers' data was set back, as by a snapshot, its keys of then are back: that
 //! shows in revisions when it is given one more key, and it is ended.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Client, Failure, LeaseId};
+use super::client::{Client, Failure, LeaseId, Seen, Touched};
 use crate::base::clock::{BootInstant, Clock, Deadline};
+use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
 
 /// A lease at etcd, as this process knows it.
@@ -216,14 +218,181 @@ pub(super) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// One owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Own {
+    pub(super) lease: ServerLease,
+    /// It was kept alive later than it was proved to last: what was said of it is to be confirmed.
+    pub(super) touched: Option<Touched>,
+    /// When its lease is to be kept alive next, while it waits.
+    pub(super) keepalive: BootInstant,
+    /// The lease that a request without an answer may have moved its entry to.
+    pub(super) moving: Option<ServerLease>,
+    /// The revision at which its entries were created, if it is known to have some.
+    pub(super) created: Option<u64>,
+    /// And that at which they were written last.
+    pub(super) modified: u64,
+    /// Whether many were ahead when it came.
+    pub(super) is_far: bool,
+    /// The first in line, which was seen not to have taken what is free.
+    pub(super) sleeper: Option<Sleeper>,
+    /// The last part of its keys: the lease with which it came, or with which the owner came that has passed its lease on to this one.
+    pub(super) id: String,
+    /// What its entry holds, as far as answers said.
+    pub(super) text: Vec<u8>,
+    /// Whether a request has no answer that may still give the lease a key, or it may have keys of another owner.
+    pub(super) is_unclear: bool,
+    /// Whether it may have told that it was let in alone.
+    pub(super) has_entered: bool,
+    /// Whether it has released the lock as one that is done with it.
+    pub(super) is_released: bool,
+    /// Whether its entry stays without it.
+    pub(super) is_kept: bool,
+}
 
-    #[test]
-    fn parts_of_a_second_are_rounded_up() {
-        for (millis, seconds) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (2_000, 2)] {
-            assert_eq!(whole_seconds(Duration::from_millis(millis)), seconds);
+/// The first in line of a name, under a long lease: so it hasn't gone in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sleeper {
+    /// Of which name of the request.
+    pub(super) name: usize,
+    pub(super) id: String,
+    pub(super) created: u64,
+    pub(super) modified: u64,
+    /// When it is passed over, if it hasn't gone in by then.
+    pub(super) until: BootInstant,
+}
+
+impl Own {
+    /// Of one of which nothing is known.
+    pub(super) fn unknown() -> Self {
+        Own {
+            lease: ServerLease {
+                id: LeaseId(0),
+                since: BootInstant::START,
+                revision: 0,
+            },
+            touched: None,
+            keepalive: BootInstant::START,
+            moving: None,
+            created: None,
+            modified: 0,
+            is_far: false,
+            sleeper: None,
+            id: String::new(),
+            text: Vec::new(),
+            is_unclear: true,
+            has_entered: false,
+            is_released: false,
+            is_kept: false,
+        }
+    }
+
+    /// The member that was asked to keep the lease alive has shown that the leader of that time still leads.
+    pub(super) fn confirm(&mut self, by: Seen) {
+        let is_confirmed = |touched: &Touched| touched.by == by && touched.lease == self.lease.id;
+        if let Some(touched) = self.touched.filter(is_confirmed) {
+            self.lease.since = self.lease.since.max(touched.since);
+            self.touched = None;
+        }
+    }
+
+    fn has_lease(&self) -> bool {
+        self.lease.id != LeaseId(0)
+    }
+
+    /// Whether keys stay behind that are called after the lease with which it came.
+    pub(super) fn leaves_keys(&self) -> bool {
+        self.is_kept || (self.has_entered && !self.is_released)
+    }
+
+    /// Whether there may be keys of its own, now or when a request without an answer is carried out.
+    fn may_come_back(&self) -> bool {
+        self.is_unclear || self.leaves_keys()
+    }
+
+    /// When it was last heard of.
+    fn last_heard(&self) -> BootInstant {
+        let touched = self
+            .touched
+            .map_or(BootInstant::START, |touched| touched.since);
+        let heard = self.lease.since.max(touched);
+        // A long lease needn't be heard of earlier.
+        match self.lease.id.is_long() {
+            true => heard.max(self.keepalive),
+            false => heard,
         }
     }
 }
+
+/// The owners of this process: each has an entry in the line of its names, under a lease.
+#[derive(Debug, Default)]
+pub(super) struct Owners(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    owners: HashMap<Owner, Own>,
+    purge_at: usize,
+}
+
+/// An owner that asks again after so long has tried in vain for longer than any outage that its caller waits for.
+const COMES_BACK: Duration = Duration::from_secs(3_600);
+
+impl Owners {
+    pub(super) fn get(&self, owner: &Owner) -> Option<Own> {
+        self.find(owner).filter(Own::has_lease)
+    }
+
+    /// The same, also of one that has no lease any more: then no more than its keys is known.
+    pub(super) fn find(&self, owner: &Owner) -> Option<Own> {
+        self.0.lock().owners.get(owner).cloned()
+    }
+
+    /// Those whose lease was proved long ago are forgotten now and then: their lease has ended, or another process has gone on
+    /// with it. One that may come back to its keys is known for longer.
+    pub(super) fn set(&self, owner: &Owner, own: Own, now: BootInstant, ttl: Duration) {
+        const SMALL: usize = 64;
+        let gone_after = 2 * ttl + Duration::from_secs(60);
+        let mut table = self.0.lock();
+        if table.owners.len() >= table.purge_at.max(SMALL) {
+            let is_young = |own: &Own| {
+                let unheard = now.since(own.last_heard());
+                unheard < gone_after || (own.is_unclear && unheard < COMES_BACK)
+            };
+            table.owners.retain(|_, own| is_young(own));
+            table.purge_at = 2 * table.owners.len();
+        }
+        table.owners.insert(owner.clone(), own);
+    }
+
+    /// Changes what is known of an owner, unless it is forgotten.
+    pub(super) fn change(&self, owner: &Owner, change: impl FnOnce(&mut Own)) {
+        if let Some(own) = self.0.lock().owners.get_mut(owner) {
+            change(own);
+        }
+    }
+
+    /// Its lease is no longer its own. If it asks again, it comes back to the keys that it may have left.
+    pub(super) fn remove(&self, owner: &Owner) -> Option<Own> {
+        let mut table = self.0.lock();
+        let own = table.owners.get(owner).filter(|own| own.has_lease())?;
+        let own = own.clone();
+        table.owners.remove(owner);
+        if own.may_come_back() {
+            let unknown = Own::unknown();
+            let lease = ServerLease {
+                since: own.lease.since,
+                ..unknown.lease
+            };
+            let left = Own {
+                id: own.id.clone(),
+                lease,
+                ..unknown
+            };
+            table.owners.insert(owner.clone(), left);
+        }
+        Some(own)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,14 @@
-//! What operators see of names, and do with them; and values.
+//! What operators see of names, and do with them; values; and what the servers are like, and which promise
+//! doesn't hold there.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::client::{Compare, KeyValue, LeaseId, Op, Range, Txn};
-use super::diagnosis;
+use super::client::{Compare, KeyValue, LeaseId, MemberStatus, Op, Range, Status, Txn};
 use super::keys::{last_part, line_of, name_of, of_names};
-use super::store::{EtcdStore, delete, get, got, host_millis, value_of};
+use super::{EtcdStore, delete, get, got, host_millis, value_of};
 use crate::base::clock::Deadline;
+use crate::base::defects::{self, Defect};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{LostReason, Result};
 use crate::base::name::{Key, Namespace};
@@ -138,7 +139,7 @@ impl LineOperators for EtcdStore {
         options: &Options,
         deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
-        diagnosis::diagnose(self, namespace, options, deadline)
+        diagnose(self, namespace, options, deadline)
     }
 }
 
@@ -204,29 +205,134 @@ fn page(named: Vec<(String, bool)>, is_last: bool) -> Page {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The worst first.
+const DEFECTS: [Defect; 4] = [
+    Defect {
+        mended: &[[3, 5, 3]],
+        since: [3, 5, 0],
+        what: "a member that is killed under load may come back with other data than the others: two may have one lock",
+        better: "3.5.28, 3.6.9 or later",
+    },
+    Defect {
+        mended: &[[3, 4, 31], [3, 5, 13]],
+        since: [0, 0, 0],
+        what: "a leader that was stopped for longer than a ttl, was replaced, and goes on may end leases that its successor has renewed: \
+               two may have one lock",
+        better: "3.4.42, 3.5.28 or later",
+    },
+    Defect {
+        mended: &[[3, 4, 38], [3, 5, 23], [3, 6, 5]],
+        since: [0, 0, 0],
+        what: "it may say of a lease that it was kept alive although its keys are being deleted; locks look at their keys as well, and \
+               other programs may not",
+        better: "3.4.42, 3.5.28, 3.6.9 or later",
+    },
+    Defect {
+        mended: &[[3, 4, 42], [3, 5, 28], [3, 6, 9]],
+        since: [0, 0, 0],
+        what: "a member may answer a read from the past, also one that has to be of the present: a renewal or `verify` may not see yet that a lock was lost",
+        better: "3.4.42, 3.5.28, 3.6.9 or later",
+    },
+];
 
-    fn shown(named: &[(&str, bool)], is_last: bool) -> (Vec<String>, Option<String>) {
-        let named = named
-            .iter()
-            .map(|(name, in_line)| (name.to_string(), *in_line));
-        let page = page(named.collect(), is_last);
-        (page.names, page.next.and_then(|next| next.after))
-    }
-
-    #[test]
-    fn name_at_the_end_of_a_page_is_on_the_next() {
-        let keys = [("a", true), ("b", false), ("b", true), ("c", true)];
-        let strings = |names: &[&str]| names.iter().map(|one| one.to_string()).collect::<Vec<_>>();
-        assert_eq!(shown(&keys, true), (strings(&["a", "b", "c"]), None));
-        assert_eq!(
-            shown(&keys, false),
-            (strings(&["a", "b"]), Some("b".into()))
-        );
-        let one = [("c", true), ("c", true)];
-        assert_eq!(shown(&one, false), (strings(&["c"]), Some("c".into())));
-        assert_eq!(shown(&[], true), (strings(&[]), None));
-    }
+/// What is wrong with a version where two may have one lock, and which is better.
+pub(super) fn breaks_exclusion(version: &str) -> Option<String> {
+    let defect = DEFECTS[..2].iter().find(|defect| defect.is_in(version))?;
+    Some(format!("{}: use {}", defect.what, defect.better))
 }
+
+/// All findings.
+pub(super) fn diagnose(
+    store: &EtcdStore,
+    namespace: &Namespace,
+    options: &Options,
+    deadline: &Deadline,
+) -> Result<Vec<Finding>> {
+    // What can't be reached at all is an error, and no finding.
+    store.ping(namespace, deadline)?;
+    let statuses = store.client.status(deadline);
+    let mut findings = vec![version(&statuses), members(&statuses)];
+    findings.extend(errors(&statuses));
+    findings.push(ttl(options));
+    Ok(findings)
+}
+
+fn found(statuses: &[Status]) -> impl Iterator<Item = &MemberStatus> {
+    statuses.iter().filter_map(|one| one.found.as_ref().ok())
+}
+
+fn version(statuses: &[Status]) -> Finding {
+    let versions: Vec<_> = found(statuses).map(|one| one.version.as_str()).collect();
+    if versions.is_empty() {
+        let advice = "allow this user to ask for the status, or ask `etcdctl endpoint status`";
+        return Finding::unknown("version", "no host tells its version", advice);
+    }
+    defects::version("etcd", versions, &DEFECTS)
+}
+
+fn members(statuses: &[Status]) -> Finding {
+    let silent: Vec<_> = statuses
+        .iter()
+        .filter_map(|one| Some((&one.host, one.found.as_ref().err()?)))
+        .map(|(host, why)| format!("{host}: {why}"))
+        .collect();
+    let members: BTreeSet<_> = found(statuses).map(|one| one.member).collect();
+    let without_leader = found(statuses).filter(|one| one.leader.is_none()).count();
+    let learners = found(statuses).filter(|one| one.is_learner).count();
+    let term = found(statuses).map(|one| one.term).max();
+    let text = format!(
+        "{} of {} hosts answer, for {} members, in term {}",
+        found(statuses).count(),
+        statuses.len(),
+        members.len(),
+        term.unwrap_or_default()
+    );
+    let is_alone = members.len() == 1;
+    let look = "look at `etcdctl endpoint status --cluster`";
+    if silent.is_empty() && without_leader + learners == 0 {
+        return defects::members(text, true, is_alone, look);
+    }
+    let silent = silent.join("; ");
+    let text = format!("{text}; {without_leader} know no leader, {learners} only learn; {silent}");
+    defects::members(text, false, is_alone, look)
+}
+
+/// Such as that a database is full.
+fn errors(statuses: &[Status]) -> Option<Finding> {
+    let errors: Vec<_> = found(statuses)
+        .flat_map(|one| one.errors.iter().map(String::as_str))
+        .collect();
+    let size = found(statuses).map(|one| one.size).max()?;
+    let revision = found(statuses).map(|one| one.revision).max()?;
+    let text = format!(
+        "at revision {revision}, the largest has {} MB",
+        size.div_ceil(1 << 20)
+    );
+    if errors.is_empty() {
+        return Some(Finding::fine("database", text));
+    }
+    Some(Finding::weak(
+        "database",
+        format!("{text}; the servers say: {}", errors.join("; ")),
+        "servers with an alarm take no writes: nothing can be locked",
+        "`etcdctl alarm list`; compact and defragment, or raise the quota, and then `etcdctl alarm disarm`",
+    ))
+}
+
+fn ttl(options: &Options) -> Finding {
+    const CHECK: &str = "ttl";
+    const LEAST: Duration = Duration::from_secs(5);
+    let text = format!("{:?}", options.ttl);
+    if LEAST <= options.ttl {
+        return Finding::fine(CHECK, text);
+    }
+    Finding::weak(
+        CHECK,
+        text,
+        "choosing another leader can take longer: locks are then lost although their holders live",
+        "5 s or more",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,17 @@
-//! A connection to one host, which speaks HTTP/1.1.
+//! A connection to one host, which speaks HTTP/1.1: what a request looks like, and what the bytes of an answer mean, however
+//! they are cut.
+//!
+//! What always holds here: what a peer sends has a bound.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 
+use httparse::{EMPTY_HEADER, Header, Response, Status};
 use serde_json::Value;
 
+use super::Seen;
 use super::failure::{Effect, Failed, Failure};
-use super::http::{self, Body, Head, head_in};
-use super::proof::Seen;
 use crate::base::clock::Deadline;
 use crate::engine::net::stream::Stream;
 
@@ -121,7 +124,7 @@ impl Connection {
             headers.push(("Grpc-Metadata-Hasleader", "true"));
         }
         headers.extend(token.map(|token| ("Authorization", token)));
-        http::request(path, &self.host, &headers, body)
+        request(path, &self.host, &headers, body)
     }
 
     fn head(&mut self) -> Result<Head, Failed> {
@@ -207,3 +210,167 @@ impl fmt::Debug for Connection {
         f.debug_struct("Connection").finish_non_exhaustive()
     }
 }
+
+/// What an answer says before its body.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: u16,
+    pub(super) body: Body,
+    /// Whether the connection may be used for another request after the body.
+    pub(super) stays_open: bool,
+}
+
+/// What is left of a body, or what comes next in one that is sent in chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// So many bytes.
+    Length(u64),
+    /// All that comes.
+    UntilClosed,
+    ChunkSize,
+    /// So many bytes of a chunk.
+    Chunk(u64),
+    /// The line's end behind a chunk.
+    ChunkEnd,
+    /// The lines behind the last chunk, an empty one being the end.
+    Trailer,
+}
+
+const MOST_HEADERS: usize = 64;
+const LONGEST_HEAD: usize = 64 << 10;
+const LONGEST_LINE: usize = 8 << 10;
+
+/// The whole request, so that it goes out in one write. The values of headers have no line's end.
+pub(super) fn request(path: &str, host: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut head = format!("POST {path} HTTP/1.1\r\nHost: {host}\r\n");
+    for (name, value) in headers {
+        head.extend([name, ": ", value, "\r\n"]);
+    }
+    head += &format!("Content-Length: {}\r\n\r\n", body.len());
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// The head that `bytes` begin with, and its length; `None` if there isn't all of it.
+pub(super) fn head_in(bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
+    let mut headers = [EMPTY_HEADER; MOST_HEADERS];
+    let mut response = Response::new(&mut headers);
+    match response.parse(bytes) {
+        Ok(Status::Complete(length)) => Ok(Some((understood(&response)?, length))),
+        Ok(Status::Partial) if bytes.len() < LONGEST_HEAD => Ok(None),
+        Ok(Status::Partial) => Err("the head of its answer has no end".into()),
+        Err(e) => Err(format!("it doesn't speak HTTP/1.1: {e}")),
+    }
+}
+
+fn understood(response: &Response<'_, '_>) -> Result<Head, String> {
+    let status = response.code.unwrap_or_default();
+    let is_old = response.version == Some(0);
+    let body = if matches!(status, 100..=199 | 204 | 304) {
+        Body::Length(0)
+    } else if says(response.headers, "Transfer-Encoding", "chunked") {
+        Body::ChunkSize
+    } else {
+        match value(response.headers, "Content-Length") {
+            Some(length) => {
+                let length = length.parse();
+                Body::Length(length.map_err(|_| "the length of its answer is no number")?)
+            }
+            None => Body::UntilClosed,
+        }
+    };
+    Ok(Head {
+        status,
+        stays_open: !is_old && !says(response.headers, "Connection", "close"),
+        body,
+    })
+}
+
+fn value<'a>(headers: &[Header<'a>], name: &str) -> Option<&'a str> {
+    let mut headers = headers.iter();
+    let found = headers.find(|header| header.name.eq_ignore_ascii_case(name))?;
+    str::from_utf8(found.value).ok().map(str::trim)
+}
+
+/// Whether the header, a list, has that word in it.
+fn says(headers: &[Header<'_>], name: &str, word: &str) -> bool {
+    let words = value(headers, name).unwrap_or_default();
+    words
+        .split(',')
+        .any(|found| found.trim().eq_ignore_ascii_case(word))
+}
+
+impl Body {
+    /// Whether all of it was taken.
+    pub(super) fn is_over(self) -> bool {
+        self == Body::Length(0)
+    }
+
+    /// Appends what `input` has of it, and says how many bytes of the input it has used. It leaves what isn't of it, and what it
+    /// needs more for.
+    pub(super) fn take(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, String> {
+        let mut used = 0;
+        while let Some(more) = self.step(&input[used..], output)? {
+            used += more;
+        }
+        Ok(used)
+    }
+
+    /// Takes one thing, and says how long it was; `None` when there isn't all of it, or when it is over.
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Option<usize>, String> {
+        if self.is_over() || input.is_empty() {
+            return Ok(None);
+        }
+        let (next, used) = match *self {
+            Body::UntilClosed => (Body::UntilClosed, copy(input, u64::MAX, output).0),
+            Body::Length(left) => {
+                let (used, left) = copy(input, left, output);
+                (Body::Length(left), used)
+            }
+            Body::Chunk(left) => match copy(input, left, output) {
+                (used, 0) => (Body::ChunkEnd, used),
+                (used, left) => (Body::Chunk(left), used),
+            },
+            Body::ChunkSize => match httparse::parse_chunk_size(input) {
+                Ok(Status::Complete((used, 0))) => (Body::Trailer, used),
+                Ok(Status::Complete((used, size))) => (Body::Chunk(size), used),
+                Ok(Status::Partial) => return more_for_line(input),
+                Err(_) => return Err("a chunk of its answer has no size".into()),
+            },
+            Body::ChunkEnd => match input {
+                [b'\r', b'\n', ..] => (Body::ChunkSize, 2),
+                [b'\r'] => return Ok(None),
+                _ => return Err("a chunk of its answer is longer than its size".into()),
+            },
+            Body::Trailer => {
+                match httparse::parse_headers(input, &mut [EMPTY_HEADER; MOST_HEADERS]) {
+                    Ok(Status::Complete((used, _))) => (Body::Length(0), used),
+                    Ok(Status::Partial) => return more_for_line(input),
+                    Err(_) => return Err("its answer has no end behind its chunks".into()),
+                }
+            }
+        };
+        *self = next;
+        Ok(Some(used))
+    }
+}
+
+/// Copies up to `left` bytes, and says how many, and how many are left.
+fn copy(input: &[u8], left: u64, output: &mut Vec<u8>) -> (usize, u64) {
+    let most = usize::try_from(left).unwrap_or(usize::MAX);
+    let taken = &input[..input.len().min(most)];
+    output.extend_from_slice(taken);
+    (taken.len(), left - taken.len() as u64)
+}
+
+/// There isn't all of what stands between chunks, if it has an end.
+fn more_for_line(input: &[u8]) -> Result<Option<usize>, String> {
+    if input.len() < LONGEST_LINE {
+        return Ok(None);
+    }
+    Err("a line between the chunks of its answer has no end".into())
+}
+
+#[cfg(test)]
+mod tests;
