@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::entries::{Entry, Line, Who};
 use super::order::passed_on;
-use super::store::{LineStore, until_answered};
+use super::{Entry, Line, LineStore, Who, until_answered};
 use crate::base::claim::Mode;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Error, Result};

@@ -11,6 +11,7 @@ use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Error, Result};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
+use crate::base::random::for_any;
 use crate::base::sys::sync::Mutex;
 use crate::base::token::Token;
 use crate::engine::{Answer, Capabilities, Grant, Pace, Request, Revocations, Unanswered, Wait};
@@ -295,4 +296,85 @@ fn broken_owner_leaves_and_another_has_to_ask() {
     let (answer, asked) = call.ask(true, [seen, Some(Step::Same)]);
     assert_eq!(answer, Some(Answer::Broken));
     assert_eq!(asked, ["enter Always", "leave", "retire"]);
+}
+
+fn entry(id: &str, place: u64, mode: Mode) -> Entry {
+    Entry {
+        id: id.to_owned(),
+        place,
+        mode,
+        who: Who::Owner(Owner::from_text(&format!("{id}/h/1/1"))),
+        token: None,
+        since: 0,
+        session: None,
+        version: place,
+    }
+}
+
+#[test]
+fn whoever_came_first_is_first_and_strangers_exclude() {
+    let stranger = Entry {
+        who: Who::Stranger,
+        ..entry("f", 5, Mode::Exclusive)
+    };
+    let reader = |id, place| entry(id, place, Mode::Shared);
+    let line = Line::of([reader("c", 9), reader("a", 3), stranger, reader("b", 4)]);
+    let ids = |entries: &[Entry]| entries.iter().map(|one| one.id.clone()).collect::<String>();
+    assert_eq!(ids(&line.0), "abfc");
+    assert_eq!(ids(line.holders()), "ab");
+    let c = Owner::from_text("c/h/1/1");
+    let found = line.0.iter().position(|one| one.owner() == Some(&c));
+    assert_eq!(found, Some(3));
+    assert_eq!(line.standing(3), Standing::Behind(2));
+    assert_eq!(line.standing(1), Standing::Holds);
+    assert!(!line.lets_in(Mode::Shared));
+    assert_eq!(line.find(&Owner::new()), None);
+}
+
+#[test]
+fn owner_is_found_by_its_uuid() {
+    let owner = Owner::new();
+    let mut own = entry("a", 2, Mode::Exclusive);
+    own.who = Who::Owner(Owner::from_text(uuid_of(&owner)));
+    let line = Line::of([own, entry("b", 1, Mode::Exclusive)]);
+    assert_eq!(line.find(&owner).map(|(at, _)| at), Some(1));
+    let kept = Entry {
+        who: Who::Kept,
+        ..line.0[1].clone()
+    };
+    assert_eq!(Line::of([kept]).find(&owner), None);
+}
+
+#[test]
+fn permits_are_counted() {
+    let permits = |place, count| entry("p", place, Mode::Permits { count, of: 5 });
+    let line = Line::of([permits(1, 2), permits(2, 1), permits(3, 3)]);
+    assert_eq!(line.free_permits(5), 2);
+    assert_eq!(line.standing(2), Standing::BehindSome);
+    assert_eq!(Line::default().free_permits(5), 5);
+    assert_eq!(
+        Line::of([entry("x", 1, Mode::Exclusive)]).free_permits(5),
+        0
+    );
+}
+
+#[test]
+fn one_of_those_in_the_way_leaves_before_it_is_ones_turn() {
+    for_any(|random| {
+        let of = random.u32(1..=5);
+        let counts = random.list(1..=8, |random| random.u32(1..=of));
+        let entries = counts.iter().zip(0..);
+        let entries =
+            entries.map(|(count, nth)| entry("p", nth, Mode::Permits { count: *count, of }));
+        let line = Line::of(entries);
+        let last = line.0.len() - 1;
+        if line.standing(last) == Standing::Holds {
+            return;
+        }
+        let in_way = line.in_way_of(last);
+        assert!(!in_way.is_empty());
+        // All others leave.
+        let left = Line::of(in_way.iter().chain([&line.0[last]]).cloned());
+        assert_ne!(left.standing(left.0.len() - 1), Standing::Holds);
+    });
 }

@@ -24,7 +24,7 @@
 
 use std::sync::Arc;
 
-use super::store::{Blocker, LineStore, LineWatch, Presence, Snapshot, Step, When, Why};
+use super::{Blocker, LineStore, LineWatch, Presence, Snapshot, Step, When, Why};
 use crate::base::clock::Deadline;
 use crate::base::error::Error;
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
