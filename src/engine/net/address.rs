@@ -8,39 +8,39 @@ use crate::engine::url::parts::decoded;
 
 /// Where one server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Endpoint {
+pub(crate) enum Endpoint {
     Tcp(HostPort),
     Unix(PathBuf),
 }
 
 /// A host, by its name or its address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::engine) struct HostPort {
-    pub(in crate::engine) host: String,
-    pub(in crate::engine) port: u16,
+pub(crate) struct HostPort {
+    pub(crate) host: String,
+    pub(crate) port: u16,
 }
 
 /// What stands between `//` and the path of a URL: `user:password@host:port,host:port`.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::engine) struct Authority {
-    pub(in crate::engine) login: Login,
-    pub(in crate::engine) servers: Vec<HostPort>,
+pub(crate) struct Authority {
+    pub(crate) login: Login,
+    pub(crate) servers: Vec<HostPort>,
 }
 
 /// Who a client says that it is. An empty user is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine) struct Login {
-    pub(in crate::engine) user: Option<String>,
-    pub(in crate::engine) password: Option<Password>,
+pub(crate) struct Login {
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<Password>,
 }
 
 /// A password, which its `Debug` output hides.
 #[derive(Clone, PartialEq, Eq)]
-pub(in crate::engine) struct Password(String);
+pub(crate) struct Password(String);
 
 impl Authority {
     /// Understands all of it, or says which part it doesn't.
-    pub(in crate::engine) fn parse(authority: &str, default_port: u16) -> Result<Self, String> {
+    pub(crate) fn parse(authority: &str, default_port: u16) -> Result<Self, String> {
         // A password that isn't escaped may have an @ in it; a host can't.
         let (login, servers) = authority.rsplit_once('@').unwrap_or(("", authority));
         let servers = servers.split(',');
@@ -104,7 +104,7 @@ fn parse_host(host: &str) -> Result<String, String> {
 }
 
 /// Without a sign, which `parse` would take.
-pub(in crate::engine) fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
+pub(crate) fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
     let only_digits = digits.bytes().all(|digit| digit.is_ascii_digit());
     digits.parse().ok().filter(|_| only_digits)
 }
@@ -121,11 +121,11 @@ impl fmt::Display for HostPort {
 }
 
 impl Password {
-    pub(in crate::engine) fn new(password: String) -> Self {
+    pub(crate) fn new(password: String) -> Self {
         Password(password)
     }
 
-    pub(in crate::engine) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

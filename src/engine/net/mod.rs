@@ -3,28 +3,24 @@
 //!
 //! It uses `base` and `engine::url` alone, and knows no engine.
 
+use std::time::Duration;
+
+#[cfg(not(feature = "tls"))]
+pub(super) use no_tls as tls;
+
+use self::limits::CANCEL_LATENESS;
+use crate::base::clock::Deadline;
+
 pub(super) mod address;
 pub(super) mod connector;
-#[cfg(feature = "zookeeper")]
-pub(super) mod halves;
 pub(super) mod limits;
 #[cfg(not(feature = "tls"))]
 pub(super) mod no_tls;
 pub(super) mod pool;
-pub(super) mod resolver;
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
-pub(super) mod rotation;
 pub(super) mod socket;
 pub(super) mod stream;
 #[cfg(feature = "tls")]
 pub(super) mod tls;
-#[cfg(not(feature = "tls"))]
-pub(super) use no_tls as tls;
-
-use std::time::Duration;
-
-use self::limits::CANCEL_LATENESS;
-use crate::base::clock::Deadline;
 
 /// How long to block before looking at a deadline again: a cancellation wakes nobody.
 fn slice(deadline: &Deadline) -> Duration {

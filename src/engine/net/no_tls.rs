@@ -7,27 +7,26 @@ use super::socket::Socket;
 use crate::base::error::{Error, Result};
 
 #[derive(Debug)]
-pub(in crate::engine) enum Trust {}
+pub(crate) enum Trust {}
 
 /// The files with our own certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct OwnCertificate {
-    pub(in crate::engine) chain: PathBuf,
-    pub(in crate::engine) key: PathBuf,
+pub(crate) struct OwnCertificate {
+    pub(crate) chain: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 #[derive(Debug)]
-pub(in crate::engine) enum TlsConfig {}
+pub(crate) enum TlsConfig {}
 
 #[derive(Debug)]
-pub(in crate::engine) enum Session {}
+pub(crate) enum Session {}
 
-#[cfg(feature = "zookeeper")]
 #[derive(Clone, Debug)]
 pub(super) enum SharedSession {}
 
 impl Trust {
-    pub(in crate::engine) fn new(
+    pub(crate) fn new(
         _ca: Option<&Path>,
         _own: Option<&OwnCertificate>,
         shown: &str,
@@ -36,11 +35,11 @@ impl Trust {
         Err(Error::Unsupported { what })
     }
 
-    pub(in crate::engine) fn after_fork(&self) -> Self {
+    pub(crate) fn after_fork(&self) -> Self {
         match *self {}
     }
 
-    pub(in crate::engine) fn in_server(&self, _host: &str) -> io::Result<TlsConfig> {
+    pub(crate) fn in_server(&self, _host: &str) -> io::Result<TlsConfig> {
         match *self {}
     }
 }
@@ -55,7 +54,6 @@ impl TlsConfig {
     }
 }
 
-#[cfg(feature = "zookeeper")]
 impl SharedSession {
     pub(super) fn encrypt(&self, _plain: &[u8]) -> io::Result<Vec<u8>> {
         match *self {}
@@ -67,7 +65,6 @@ impl SharedSession {
 }
 
 impl Session {
-    #[cfg(feature = "zookeeper")]
     pub(super) fn shared(self) -> SharedSession {
         match self {}
     }

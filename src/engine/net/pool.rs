@@ -1,10 +1,13 @@
-//! Connections that are idle, until they are used again or too old.
+//! Connections that are idle, until they are used again or too old; and which host of a URL is asked next, where any of them
+//! would do.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
+use super::limits::{IDLE, IN_USE};
+use crate::base::sys;
 use crate::base::sys::sync::Mutex;
-use crate::engine::net::limits::{IDLE, IN_USE};
 
 /// Above this number the oldest are closed. A call takes a round trip, so these serve hundreds of threads that send a
 /// command now and then; a thread that finds none connects.
@@ -12,7 +15,7 @@ const MOST: usize = 32;
 
 /// Connections that are idle, in the order of their last use: the last one is used next, the first one has idled longest.
 #[derive(Debug)]
-pub(in crate::engine) struct Pool<C>(Mutex<VecDeque<Idle<C>>>);
+pub(crate) struct Pool<C>(Mutex<VecDeque<Idle<C>>>);
 
 #[derive(Debug)]
 struct Idle<C> {
@@ -29,7 +32,7 @@ impl<C> Default for Pool<C> {
 impl<C> Pool<C> {
     /// An empty one for a child that was forked off. It shares its parent's sockets: to close its copies is all that it
     /// may do with them.
-    pub(in crate::engine) fn after_fork(&self) -> Self {
+    pub(crate) fn after_fork(&self) -> Self {
         // Another thread of the parent may have locked it.
         if let Some(mut idle) = self.0.try_lock() {
             idle.clear();
@@ -39,7 +42,7 @@ impl<C> Pool<C> {
 
     /// The connection that was used last and is likely to work. A connection that isn't quiet is closed or out of step;
     /// to look is a system call.
-    pub(in crate::engine) fn take(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> Option<C> {
+    pub(crate) fn take(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> Option<C> {
         let mut idle = self.0.lock();
         while let Some(Idle { connection, since }) = idle.pop_back() {
             let idled = now.saturating_duration_since(since);
@@ -51,7 +54,7 @@ impl<C> Pool<C> {
     }
 
     /// Puts a connection back, and closes those that are too old, or too many.
-    pub(in crate::engine) fn put(&self, connection: C, now: Instant) {
+    pub(crate) fn put(&self, connection: C, now: Instant) {
         let mut idle = self.0.lock();
         idle.push_back(Idle {
             connection,
@@ -69,46 +72,97 @@ impl<C> Pool<C> {
     }
 
     /// Closes all that have been idle since before then.
-    pub(in crate::engine) fn close_those_before(&self, began: Instant) {
+    pub(crate) fn close_those_before(&self, began: Instant) {
         self.0.lock().retain(|idle| idle.since > began);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
+/// What a host may take at first, where there are others: a host that doesn't answer costs the others no more.
+const FIRST_ROUND: Duration = Duration::from_millis(250);
 
-    fn idle(pool: &Pool<u32>) -> Vec<u32> {
-        pool.0.lock().iter().map(|idle| idle.connection).collect()
+/// The hosts of a URL, by their places in it. Clients begin at random, so that they spread.
+#[derive(Debug)]
+pub(crate) struct Rotation {
+    hosts: usize,
+    first: AtomicUsize,
+}
+
+impl Rotation {
+    pub(crate) fn new(hosts: usize) -> Self {
+        let hosts = hosts.max(1);
+        Rotation {
+            hosts,
+            first: sys::random_below(hosts).into(),
+        }
     }
 
-    #[test]
-    fn last_one_used_is_used_next() {
-        let (pool, now) = (Pool::default(), Instant::now());
-        (0..3).for_each(|n| pool.put(n, now));
-        assert_eq!(pool.take(now, |_| true), Some(2));
-        let later = now + IDLE / 2;
-        assert_eq!(pool.take(later, |n| *n == 0), Some(0));
-        assert_eq!(pool.take(later, |_| true), None);
+    /// The host that is asked first: the last that answered, if it hasn't failed since.
+    pub(crate) fn first(&self) -> usize {
+        self.first.load(Ordering::Relaxed)
     }
 
-    #[test]
-    fn connections_that_are_too_old_are_closed_when_one_is_put_back() {
-        let (pool, start) = (Pool::default(), Instant::now());
-        (0..20).for_each(|n| pool.put(n, start));
-        pool.put(20, start + Duration::from_secs(1));
-        pool.put(21, start + IDLE + Duration::from_millis(1));
-        assert_eq!(idle(&pool), [20, 21]);
-        pool.put(22, start + 3 * IDLE);
-        assert_eq!(idle(&pool), [22]);
-        assert_eq!(pool.take(start + 5 * IDLE, |_| true), None);
+    /// That host has answered.
+    pub(crate) fn answered(&self, host: usize) {
+        // Threads that find it so don't take the cache line from each other.
+        if self.first() != host {
+            self.first.store(host, Ordering::Relaxed);
+        }
     }
 
-    #[test]
-    fn no_more_than_some_stay() {
-        let (pool, now) = (Pool::default(), Instant::now());
-        (0..900).for_each(|n| pool.put(n, now));
-        assert_eq!(idle(&pool), (900 - 32..900).collect::<Vec<_>>());
+    /// That host has failed: it is asked after all others, unless another thread has found a better one already.
+    pub(crate) fn failed(&self, host: usize) {
+        let (next, order) = ((host + 1) % self.hosts, Ordering::Relaxed);
+        let _ = self.first.compare_exchange(host, next, order, order);
+    }
+
+    /// The turns of the hosts for one call. None takes longer than `most`.
+    pub(crate) fn turns(&self, most: Duration) -> Turns {
+        Turns {
+            hosts: self.hosts,
+            first: self.first(),
+            taken: 0,
+            most,
+        }
     }
 }
+
+/// Round after round of all hosts, and how long each may take.
+#[derive(Clone, Debug)]
+pub(crate) struct Turns {
+    hosts: usize,
+    first: usize,
+    /// How many turns there were.
+    taken: usize,
+    most: Duration,
+}
+
+impl Turns {
+    /// The next host, and what it may take of what remains. With each round hosts get twice the time, for a network that is slow.
+    pub(crate) fn next(&mut self, remaining: Duration) -> (usize, Duration) {
+        let (round, left) = (self.taken / self.hosts, self.left());
+        let host = (self.first + self.taken % self.hosts) % self.hosts;
+        self.taken += 1;
+        let fair = (remaining / left).min(self.most);
+        let longest = match self.hosts {
+            1 => fair,
+            _ => FIRST_ROUND
+                .saturating_mul(2u32.saturating_pow(round.try_into().unwrap_or(u32::MAX))),
+        };
+        (host, fair.min(longest))
+    }
+
+    /// How many hosts are still to have a turn in this round; all of them, if it hasn't begun.
+    pub(crate) fn left(&self) -> u32 {
+        (self.hosts - self.taken % self.hosts)
+            .try_into()
+            .unwrap_or(u32::MAX)
+    }
+
+    /// Whether each host has had as many turns as the others.
+    pub(crate) fn is_round_over(&self) -> bool {
+        self.taken.is_multiple_of(self.hosts)
+    }
+}
+
+#[cfg(test)]
+mod tests;

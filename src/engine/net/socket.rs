@@ -22,7 +22,7 @@ use crate::base::sys;
 /// A read blocks for a tick at a time, and between ticks the deadline is looked at: one system call for each
 /// answer, where poll(2) would take two.
 #[derive(Debug)]
-pub(in crate::engine) struct Socket {
+pub(crate) struct Socket {
     socket: Arc<socket2::Socket>,
     deadline: Deadline,
     /// How often a read still takes what is there after the deadline.
@@ -47,13 +47,11 @@ enum Reads {
 }
 
 /// Closes a socket from another thread, which ends what blocks on it.
-#[cfg(feature = "zookeeper")]
 #[derive(Debug)]
-pub(in crate::engine) struct Closer(Arc<socket2::Socket>);
+pub(crate) struct Closer(Arc<socket2::Socket>);
 
-#[cfg(feature = "zookeeper")]
 impl Closer {
-    pub(in crate::engine) fn close(&self) {
+    pub(crate) fn close(&self) {
         // It may be closed already.
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
@@ -67,10 +65,7 @@ const CLOSED: PollFlags = PollFlags::HUP;
 
 impl Socket {
     /// Connects to the first address that answers.
-    pub(in crate::engine) fn connect_tcp(
-        addresses: &[SocketAddr],
-        deadline: &Deadline,
-    ) -> io::Result<Self> {
+    pub(crate) fn connect_tcp(addresses: &[SocketAddr], deadline: &Deadline) -> io::Result<Self> {
         let mut last = io::Error::new(ErrorKind::NotFound, "the host has no address");
         for (tried, address) in addresses.iter().enumerate() {
             // One address that doesn't answer must not use up the time of the others.
@@ -88,7 +83,7 @@ impl Socket {
         Err(last)
     }
 
-    pub(in crate::engine) fn connect_unix(path: &Path, deadline: &Deadline) -> io::Result<Self> {
+    pub(crate) fn connect_unix(path: &Path, deadline: &Deadline) -> io::Result<Self> {
         Socket::connect(Domain::UNIX, &SockAddr::unix(path)?, deadline)
     }
 
@@ -108,17 +103,12 @@ impl Socket {
         })
     }
 
-    #[cfg(feature = "zookeeper")]
-    pub(in crate::engine) fn closer(&self) -> Closer {
+    pub(crate) fn closer(&self) -> Closer {
         Closer(self.socket.clone())
     }
 
     /// Another handle on it, with a deadline of its own, so that one thread writes while another reads.
-    #[cfg_attr(
-        not(feature = "zookeeper"),
-        allow(dead_code, reason = "other engines have a connection for each call")
-    )]
-    pub(in crate::engine) fn another_handle(&self) -> Self {
+    pub(crate) fn another_handle(&self) -> Self {
         Socket {
             socket: self.socket.clone(),
             deadline: self.deadline.clone(),
@@ -129,12 +119,12 @@ impl Socket {
     }
 
     /// Discards what wasn't delivered yet when this is closed.
-    pub(in crate::engine) fn forget_unsent(&self) {
+    pub(crate) fn forget_unsent(&self) {
         // At worst it is delivered late.
         let _ = self.socket.set_linger(Some(Duration::ZERO));
     }
 
-    pub(in crate::engine) fn set_deadline(&mut self, deadline: &Deadline) {
+    pub(crate) fn set_deadline(&mut self, deadline: &Deadline) {
         self.deadline = deadline.clone();
         self.late_reads = LATE_READS;
         self.reads = Reads::Wait;
@@ -142,14 +132,14 @@ impl Socket {
 
     /// Until there is another deadline, a read takes what is there, and times out at once if there is nothing. After a
     /// read that took all, the next one looks at the socket only with `look_again`: so most calls need one system call.
-    pub(in crate::engine) fn do_not_wait(&mut self, look_again: bool) {
+    pub(crate) fn do_not_wait(&mut self, look_again: bool) {
         if look_again || self.reads == Reads::Wait {
             self.reads = Reads::TimeOut;
         }
     }
 
     /// Whether the peer has sent nothing and hasn't closed it. With `may_have_input` only its end counts.
-    pub(in crate::engine) fn is_quiet(&self, may_have_input: bool) -> bool {
+    pub(crate) fn is_quiet(&self, may_have_input: bool) -> bool {
         let flags = if may_have_input {
             CLOSED
         } else {
@@ -211,10 +201,7 @@ fn wait_for(socket: &socket2::Socket, flags: PollFlags, deadline: &Deadline) -> 
 }
 
 /// Waits until there is something to read from either, or the end of it, or for `timeout`. It may return earlier.
-pub(in crate::engine) fn wait_to_read(
-    either: [BorrowedFd<'_>; 2],
-    timeout: Duration,
-) -> io::Result<()> {
+pub(crate) fn wait_to_read(either: [BorrowedFd<'_>; 2], timeout: Duration) -> io::Result<()> {
     let mut events = either.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     match rustix::event::poll(&mut events, Some(&timespec(timeout))) {
         Ok(_) | Err(Errno::INTR) => Ok(()),

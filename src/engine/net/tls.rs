@@ -12,12 +12,11 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection,
 
 use super::socket::Socket;
 use crate::base::error::{Error, Result};
-#[cfg(feature = "zookeeper")]
 use crate::base::sys::sync::Mutex;
 
 /// Whom to trust.
 #[derive(Debug)]
-pub(in crate::engine) struct Trust {
+pub(crate) struct Trust {
     config: Arc<ClientConfig>,
     /// The scheme of URLs without TLS, for errors.
     plain: Arc<str>,
@@ -25,15 +24,15 @@ pub(in crate::engine) struct Trust {
 
 /// The files with our own certificate and its key, by which a server knows us.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct OwnCertificate {
+pub(crate) struct OwnCertificate {
     /// It, and those that lead to one that the server trusts.
-    pub(in crate::engine) chain: PathBuf,
-    pub(in crate::engine) key: PathBuf,
+    pub(crate) chain: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 /// Whom to trust, and the name that the server has to prove.
 #[derive(Debug)]
-pub(in crate::engine) struct TlsConfig {
+pub(crate) struct TlsConfig {
     config: Arc<ClientConfig>,
     server: ServerName<'static>,
     plain: Arc<str>,
@@ -41,10 +40,9 @@ pub(in crate::engine) struct TlsConfig {
 
 /// An encrypted session, without the socket that it runs over.
 #[derive(Debug)]
-pub(in crate::engine) struct Session(Box<ClientConnection>);
+pub(crate) struct Session(Box<ClientConnection>);
 
 /// The same for two threads, of which one reads and one writes.
-#[cfg(feature = "zookeeper")]
 #[derive(Clone, Debug)]
 pub(super) struct SharedSession(Arc<Mutex<Box<ClientConnection>>>);
 
@@ -53,7 +51,7 @@ const CERTIFICATE: &str = "the certificates of this system, or those of `ca`";
 impl Trust {
     /// Trusts the certificates in the file `ca`, or the system's, and shows our `own` to a server that asks for it. In errors
     /// the server is `shown`.
-    pub(in crate::engine) fn new(
+    pub(crate) fn new(
         ca: Option<&Path>,
         own: Option<&OwnCertificate>,
         shown: &str,
@@ -87,7 +85,7 @@ impl Trust {
     }
 
     /// The same for a child that was forked off: another thread of its parent may have locked the cache of sessions.
-    pub(in crate::engine) fn after_fork(&self) -> Self {
+    pub(crate) fn after_fork(&self) -> Self {
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = Resumption::default();
         Trust {
@@ -97,7 +95,7 @@ impl Trust {
     }
 
     /// For the server of that name or address.
-    pub(in crate::engine) fn in_server(&self, host: &str) -> io::Result<TlsConfig> {
+    pub(crate) fn in_server(&self, host: &str) -> io::Result<TlsConfig> {
         let server = ServerName::try_from(host.to_owned()).map_err(|e| {
             let text = format!("{host} is no name that a certificate can have: {e}");
             io::Error::new(ErrorKind::InvalidData, text)
@@ -150,10 +148,7 @@ impl Session {
     pub(super) fn over<'a>(&'a mut self, socket: &'a mut Socket) -> impl Read + Write {
         rustls::Stream::new(&mut *self.0, socket)
     }
-}
 
-#[cfg(feature = "zookeeper")]
-impl Session {
     pub(super) fn shared(mut self) -> SharedSession {
         // What is written is taken out at once.
         self.0.set_buffer_limit(None);
@@ -161,7 +156,6 @@ impl Session {
     }
 }
 
-#[cfg(feature = "zookeeper")]
 impl SharedSession {
     /// What is to be sent for that, in the order of the calls.
     pub(super) fn encrypt(&self, plain: &[u8]) -> io::Result<Vec<u8>> {

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::client::{Failure, Op, Replies, Session};
-use super::contents::{Card, Children};
 use super::locks::Locks;
-use super::nodes::{self, Name};
+use super::nodes::{self, Card, Children, Name};
 use crate::base::clock::Deadline;
 use crate::base::value::Stored;
 use crate::engine::Request;

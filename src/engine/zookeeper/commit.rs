@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::call::Call;
 use super::client::{Change, Code, Failure, Op, Refused, Session, Watcher};
-use super::contents::{kept_content, mark};
 use super::leases::Lease;
 use super::line_store::ZooKeeperStore;
 use super::locks::{Locks, RETRY};
-use super::nodes::{self, HELD, Name, VALUE};
+use super::nodes::{self, HELD, Name, VALUE, kept_content, mark};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result as PublicResult;

@@ -6,9 +6,8 @@
 
 use super::call::{Call, Seen};
 use super::client::{Change, Code, Failure, Kind, Op, Replies, Reply};
-use super::contents::{Children, LeadersClock, mark, marked};
 use super::leases::give_up_held;
-use super::nodes::{self, HELD, Name};
+use super::nodes::{self, Children, HELD, LeadersClock, Name, mark, marked};
 use super::owners::Nodes;
 use super::sweep::sweep_if_due;
 use crate::base::clock::BootInstant;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::call::Call;
 use super::client::{Change, Code, Failure, Op, Refused};
-use super::contents::{Children, marked};
 use super::locks::Locks;
-use super::nodes::{self, HELD, Name};
+use super::nodes::{self, Children, HELD, Name, marked};
 use crate::base::clock::Deadline;
 use crate::engine::line::{Entry, Found, uuid_of};
 use crate::engine::{Outcome, Request};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::call::Call;
 use super::client::{Failure, Op, Watcher};
-use super::contents::{Card, Children};
 use super::leases::Lease;
 use super::locks::Locks;
+use super::nodes::{Card, Children};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::owner::Owner;

@@ -1,4 +1,4 @@
-//! What the nodes of a lock are called.
+//! What the nodes of a lock are called, and what they tell: by their names, and by what is in them.
 //!
 //! A name has a node of its own, `/<chroot>/<namespace>/<name>`, and below it:
 //!
@@ -16,12 +16,15 @@
 //! The servers number the nodes of owners in the order in which they came. Curator sorts nodes by what stands behind the last
 //! `lock-`, and those without it after all numbers: so both stand in one line. No other node may have `lock-` in its name.
 
+use std::time::Duration;
+
+use super::client::Stat;
 use crate::base::claim::Mode;
+use crate::base::clock::BootInstant;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::percent;
-use crate::base::sys;
-use crate::engine::line::{Entry, Who};
+use crate::base::{percent, sys};
+use crate::engine::line::{Entry, Line, Who, uuid_of};
 
 pub(super) const HELD: &str = "held";
 pub(super) const VALUE: &str = "value";
@@ -172,111 +175,136 @@ pub(super) fn parents(path: &str) -> Vec<String> {
     ends.map(|end| path[..end].to_owned()).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::name::Namespace;
-    use crate::base::random::for_any;
+/// What the children of a name's node tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Children {
+    /// Of each owner only the uuid is known.
+    pub(super) line: Line,
+    /// Whether an exclusive owner was let in and hasn't released the lock.
+    pub(super) is_marked: bool,
+    /// Owners whose locks were broken.
+    pub(super) broken: Vec<String>,
+    /// Which transaction made or deleted a child last; 0 of a name without a node.
+    pub(super) changed: i64,
+}
 
-    const ONE: &str = "01234567-89ab-4def-8123-456789abcdef";
-
-    fn path(namespace: &str, name: &str) -> String {
-        let namespace = Namespace::new(namespace).expect("it is valid");
-        name_path("", &Key::new(&namespace, name).expect("it is valid"))
-    }
-
-    #[test]
-    fn names_of_all_kinds_have_nodes_of_their_own() {
-        for (namespace, name, expected) in [
-            ("app", "a", "/app/a"),
-            ("", "a", "/%/a"),
-            ("..", ".a.b", "/%2E./%2Ea.b"),
-            ("zookeeper", "zookeeper", "/%7Aookeeper/zookeeper"),
-            ("a", "b/c %\u{1}Ü", "/a/b%2Fc%20%25%01%C3%9C"),
-        ] {
-            assert_eq!(path(namespace, name), expected);
-        }
-    }
-
-    #[test]
-    fn name_is_read_back_from_its_node() {
-        for_any(|random| {
-            let name = random.text(1..=60);
-            let node = encoded(&name);
-            assert!(
-                node.bytes()
-                    .all(|byte| byte.is_ascii_graphic() && byte != b'/')
-            );
-            assert!(!node.starts_with('.'), "{node}");
-            assert_eq!(decoded(&node), Some(name));
-        });
-        for other in ["%", "%4", "%41", "a b", "%2e", "%FF", ".", "%é"] {
-            assert_eq!(decoded(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn entries_are_read_back_from_their_nodes() {
-        for (mode, tag) in [
-            (Mode::Exclusive, "x"),
-            (Mode::Shared, "r"),
-            (Mode::Permits { count: 2, of: 5 }, "p2of5"),
-        ] {
-            for number in [0, 7, i32::MAX, i32::MIN] {
-                let node = format!("{}{number:010}", unnumbered(mode, ONE));
-                assert!(node.starts_with(tag));
-                let entry = entry_of(&node).expect("it is one");
-                assert_eq!((entry.mode, entry.place), (mode, place_of(number)));
-                assert_eq!(entry.owner(), Some(&Owner::from_text(ONE)));
-                let kept = entry_of(&kept(&node)).expect("it is one");
-                assert_eq!((kept.mode, kept.place), (mode, entry.place));
-                assert!(kept.is_kept());
+impl Children {
+    /// Nothing, of a name that has no node.
+    pub(super) fn of(node: Option<(Vec<String>, Stat)>) -> Self {
+        let Some((nodes, stat)) = node else {
+            return Children::default();
+        };
+        let mut children = Children {
+            changed: stat.pzxid,
+            ..Children::default()
+        };
+        let mut entries = Vec::new();
+        for node in &nodes {
+            match broken_owner(node) {
+                _ if node == HELD => children.is_marked = true,
+                Some(owner) => children.broken.push(owner.to_owned()),
+                None => entries.extend(entry_of(node)),
             }
         }
-        let others = [HELD, VALUE, "x", "x-1-2", "y-", "b-", &broken(ONE)];
-        for other in others.map(String::from) {
-            assert_eq!(entry_of(&other), None, "{other}");
-        }
-        assert!(place_of(i32::MIN) == 0 && place_of(-1) + 1 == place_of(0));
-    }
-
-    /// By what it sorts the nodes of a lock.
-    fn as_curator_sorts(node: &str) -> &str {
-        let place = node.rfind("lock-");
-        place.map_or(node, |place| &node[place + "lock-".len()..])
-    }
-
-    #[test]
-    fn curators_nodes_stand_in_the_same_line() {
-        let curators = format!("_c_{ONE}-lock-0000000012");
-        let entry = entry_of(&curators).expect("it is one");
-        assert_eq!((entry.who, entry.mode), (Who::Stranger, Mode::Exclusive));
-        assert_eq!(entry.place, place_of(12));
-        for mode in [Mode::Exclusive, Mode::Permits { count: 2, of: 5 }] {
-            let own = format!("{}0000000011", unnumbered(mode, ONE));
-            for node in [&own, &kept(&own)] {
-                assert_eq!(as_curator_sorts(node), "0000000011");
+        // The servers' counter goes on below zero after its largest number.
+        let has_wrapped = |place: u64| place < place_of(-FAR);
+        if entries.iter().any(|entry| entry.place > place_of(FAR)) {
+            for entry in entries.iter_mut().filter(|entry| has_wrapped(entry.place)) {
+                entry.place += 1 << 32;
             }
         }
-        for node in [HELD, VALUE, &broken(ONE), &clock()] {
-            assert!(
-                as_curator_sorts(node) > as_curator_sorts(&curators),
-                "{node}"
-            );
-        }
+        children.line = Line::of(entries);
+        children
     }
 
-    #[test]
-    fn place_stays_when_its_owner_changes() {
-        let other = ONE.replace('0', "f");
-        let node = format!("x-{ONE}-lock--2147483648");
-        let expected = format!("r-{other}-lock--2147483648");
-        assert_eq!(replaced(&node, Mode::Shared, &other), expected);
+    /// Whether somebody broke the owner's lock.
+    pub(super) fn is_broken(&self, owner: &Owner) -> bool {
+        self.broken.iter().any(|broken| broken == uuid_of(owner))
     }
 
-    #[test]
-    fn all_above_a_path_are_made_before_it() {
-        assert_eq!(parents("/a/b/c"), ["/a", "/a/b", "/a/b/c"]);
-        assert_eq!(parents("/a"), ["/a"]);
+    /// The owner that is first, if it excludes all others, and says in `held` that it was let in.
+    pub(super) fn first_exclusive(&self) -> Option<&str> {
+        let first = self.line.0.first()?;
+        let owner = first.owner().filter(|_| first.mode == Mode::Exclusive)?;
+        Some(uuid_of(owner))
     }
 }
+
+/// No line is so long.
+const FAR: i32 = 1 << 30;
+
+/// What is in an owner's node: itself, for how long its lease lasts without renewal, and the token of a lease that isn't of its
+/// own place in the order of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Card {
+    pub(super) owner: Owner,
+    pub(super) ttl_millis: u64,
+    pub(super) token: Option<u64>,
+}
+
+impl Card {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut text = format!("{}\n{}", self.owner.as_str(), self.ttl_millis);
+        if let Some(token) = self.token {
+            text.push_str(&format!("\n{token}"));
+        }
+        text.into_bytes()
+    }
+
+    /// Of a node that somebody else has written, what is understood.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let mut lines = text.split('\n');
+        Card {
+            owner: Owner::from_text(lines.next().unwrap_or_default()),
+            ttl_millis: lines.next().and_then(|ttl| ttl.parse().ok()).unwrap_or(0),
+            token: lines.next().and_then(|token| token.parse().ok()),
+        }
+    }
+}
+
+/// What `held` says: who was let in, and whether that one was told that the one before never released the lock.
+pub(super) fn mark(owner: &Owner, abandoned: bool) -> Vec<u8> {
+    let uuid = uuid_of(owner);
+    let told = if abandoned { "\nabandoned" } else { "" };
+    format!("{uuid}{told}").into_bytes()
+}
+
+/// Who that is, and whether it was told so.
+pub(super) fn marked(bytes: &[u8]) -> (String, bool) {
+    let text = String::from_utf8_lossy(bytes);
+    let (uuid, told) = text.split_once('\n').unwrap_or((&text, ""));
+    (uuid.to_owned(), told == "abandoned")
+}
+
+/// The leader's clock, in milliseconds since 1970, as it was then or before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeadersClock(pub(super) i64, pub(super) BootInstant);
+
+impl LeadersClock {
+    pub(super) fn at(self, now: BootInstant) -> i64 {
+        let LeadersClock(then, at) = self;
+        let passed = now.since(at).as_millis();
+        then.saturating_add(passed.try_into().unwrap_or(i64::MAX))
+    }
+}
+
+// A kept place says for how many milliseconds, and the servers when it was made, by the leader's clock. Whoever finds one in
+// its way that is over deletes it.
+
+/// What is in the node of a place that is kept for so long.
+pub(super) fn kept_content(keep: Duration) -> Vec<u8> {
+    // Rounded up: it is kept for no less.
+    let millis = keep.as_nanos().div_ceil(1_000_000);
+    millis.to_string().into_bytes()
+}
+
+/// For how long a place with that content is kept at this time of the leader.
+pub(super) fn left(content: &[u8], stat: &Stat, leaders_now: i64) -> Duration {
+    let millis = String::from_utf8_lossy(content).parse::<u64>().unwrap_or(0);
+    let passed = u64::try_from(leaders_now.saturating_sub(stat.ctime)).unwrap_or(0);
+    Duration::from_millis(millis.saturating_sub(passed))
+}
+
+#[cfg(test)]
+mod tests;

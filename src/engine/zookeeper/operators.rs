@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::client::{Change, Code, Failure, Op, Stat};
-use super::contents::{Card, Children, LeadersClock, left, marked};
 use super::diagnosis;
 use super::line_store::ZooKeeperStore;
-use super::nodes::{self, HELD, Name, VALUE};
+use super::nodes::{self, Card, Children, HELD, LeadersClock, Name, VALUE, left, marked};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result as PublicResult;

@@ -13,8 +13,7 @@ use std::fmt;
 use std::sync::Weak;
 
 use super::client::Watcher;
-use super::contents::LeadersClock;
-use super::nodes::Name;
+use super::nodes::{LeadersClock, Name};
 use super::teller::Teller;
 use crate::base::clock::BootInstant;
 use crate::base::error::LostReason;

@@ -16,9 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{Change, Failure, Op, Stat};
-use super::contents::{Children, LeadersClock, left};
 use super::locks::Locks;
-use super::nodes::{self, HELD, Name};
+use super::nodes::{self, Children, HELD, LeadersClock, Name, left};
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::limits::ABANDONMENT;
 use crate::base::sys;

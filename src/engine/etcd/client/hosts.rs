@@ -13,7 +13,7 @@ use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::connector::Connector;
 use crate::engine::net::limits::SHORTEST_SHARE;
 use crate::engine::net::pool::Pool;
-use crate::engine::net::rotation::Rotation;
+use crate::engine::net::pool::Rotation;
 use crate::engine::net::tls::Trust;
 
 /// The hosts of a URL. All know the same: the one that answered last is asked first.

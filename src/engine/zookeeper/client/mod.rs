@@ -16,7 +16,7 @@
 //! What the server sends:
 //!
 //! - *an answer*: it is to the first that is pending, and has its number. Its caller is woken. If it has a watch, that counts from
-//!   then on: the events that it is to hear come behind. A `sync` is noted in the [`proof`].
+//!   then on: the events that it is to hear come behind. A `sync` is noted in [`Proof`](thread::Proof).
 //! - *an event*: whoever watches that is told, and the watch is over.
 //! - *anything else*, or a frame that can't be right: the connection is closed.
 //!
@@ -42,13 +42,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) use self::failure::{Code, Failure};
-use self::ops::Answer;
+use self::ops::{Answer, Item};
 pub(super) use self::ops::{Change, Kind, Op, Refused, Replies, Reply, Stat};
 use self::servers::{Bounds, Connection, Servers};
 pub(super) use self::servers::{Hosts, Word};
-use self::shared::Shared;
-pub(super) use self::state::News;
-use self::state::{Item, Phase};
+pub(super) use self::shared::News;
+use self::shared::{Phase, Shared};
 use self::watch::AnswerSlot;
 pub(super) use self::watch::{Told, Watcher};
 use self::wire::{Handshake, LONGEST_REQUEST};
@@ -62,10 +61,8 @@ use crate::engine::Unanswered;
 mod failure;
 mod jute;
 mod ops;
-mod proof;
 mod servers;
 mod shared;
-mod state;
 mod thread;
 mod watch;
 mod wire;

@@ -1,21 +1,24 @@
 //! A session, as its callers and its thread share it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::failure::Failure;
-use super::proof::Proof;
+use super::failure::{Code, Failure};
+use super::jute::{Decoder, Malformed};
+use super::ops::{Item, Pending, Purpose, Refused, Reply};
 use super::servers::{Connection, Servers};
-use super::state::{Item, Listener, News, Phase, State};
-use super::watch::Told;
+use super::thread::Proof;
+use super::watch::{Told, Watches};
+use super::wire::{Handshake, Header, number};
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::sys::sync::{Condvar, Mutex, MutexGuard};
-use crate::base::sys::sync::{TimedGuard, TimedMutex};
+use crate::base::sys::sync::{Condvar, Mutex, MutexGuard, TimedGuard, TimedMutex};
 use crate::base::sys::time;
 use crate::engine::Unanswered;
-use crate::engine::net::halves::WriteHalf;
 use crate::engine::net::limits::CANCEL_LATENESS;
+use crate::engine::net::socket::Closer;
+use crate::engine::net::stream::WriteHalf;
 use crate::engine::zookeeper::teller::Teller;
 
 /// A session, as its callers and its thread share it. A lock that stands below another is never held when that is taken.
@@ -217,3 +220,131 @@ fn slice(deadline: &Deadline) -> Duration {
     };
     deadline.remaining().min(most)
 }
+
+/// What is guarded by one lock.
+pub(super) struct State {
+    pub(super) phase: Phase,
+    /// With what the next connection begins.
+    pub(super) handshake: Handshake,
+    last_xid: i32,
+    /// What was sent on this connection and isn't answered, in the order of the answers.
+    pub(super) pending: VecDeque<Pending>,
+    /// Whether a beat is among these.
+    pub(super) is_beating: bool,
+    /// When something came from the server last.
+    pub(super) heard: BootInstant,
+    pub(super) watches: Watches,
+    pub(super) proof: Proof,
+    /// Called without any lock.
+    pub(super) listener: Option<Listener>,
+}
+
+pub(super) type Listener = Arc<dyn Fn(News) + Send + Sync>;
+
+/// What the thread of a session tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum News {
+    /// About once a tick, while there is a connection.
+    Beat,
+    /// Once: the session has ended, and wasn't closed.
+    Expired,
+}
+
+/// The table in the module's comment says how it changes.
+#[derive(Debug)]
+pub(super) enum Phase {
+    Connected(Closer),
+    /// Why, for those who wait for a connection.
+    Disconnected(String),
+    Ended {
+        expired: bool,
+    },
+}
+
+impl State {
+    /// Of a session that is new.
+    pub(super) fn new(
+        handshake: Handshake,
+        phase: Phase,
+        proof: Proof,
+        heard: BootInstant,
+    ) -> Self {
+        State {
+            phase,
+            handshake,
+            last_xid: 0,
+            pending: VecDeque::new(),
+            is_beating: false,
+            heard,
+            watches: Watches::default(),
+            proof,
+            listener: None,
+        }
+    }
+
+    /// Numbers what is sent next, and returns its bytes. Whoever sends them holds the lock of the connection's writer, so that
+    /// they are sent in this order.
+    pub(super) fn enlist(&mut self, items: Vec<Item>, sent: BootInstant) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(items.iter().map(|item| item.frame.len()).sum());
+        for Item { mut frame, request } in items {
+            self.last_xid = self.last_xid.checked_add(1).unwrap_or(1);
+            let xid = self.last_xid;
+            number(&mut frame, xid);
+            bytes.extend(frame);
+            self.is_beating |= matches!(request.purpose, Purpose::Beat);
+            self.pending.push_back(Pending { xid, sent, request });
+        }
+        bytes
+    }
+
+    /// Takes an answer, which is to the first of what is pending. After an error that stays pending.
+    pub(super) fn answer(
+        &mut self,
+        header: Header,
+        record: &mut Decoder<'_>,
+        now: BootInstant,
+    ) -> Result<(), Malformed> {
+        const TO_NOTHING: Malformed = Malformed("an answer to nothing that was asked");
+        let first = self.pending.front().filter(|first| first.xid == header.xid);
+        let first = first.ok_or(TO_NOTHING)?;
+        self.handshake.last_zxid = self.handshake.last_zxid.max(header.zxid);
+        let answer = match header.error {
+            0 => Ok(first.request.expected.decode(record, header.zxid)?),
+            error => Err(Code(error)),
+        };
+        let Pending { sent, request, .. } = self.pending.pop_front().ok_or(TO_NOTHING)?;
+        if answer.is_ok() {
+            if request.is_sync {
+                self.proof.synced(sent, now);
+            }
+            if let Some((path, watched, listening)) = request.watch {
+                self.watches.add(path, watched, listening);
+            }
+        }
+        match request.purpose {
+            Purpose::Beat => self.is_beating = false,
+            Purpose::Confirmation => {
+                if answer.is_ok_and(|reply| is_confirmed(&reply)) {
+                    self.proof.committed();
+                }
+            }
+            Purpose::Call(slot) => slot.answer(answer),
+        }
+        Ok(())
+    }
+}
+
+/// Whether a transaction was carried out. One that is refused is a transaction, too, but for that of a session that has ended.
+fn is_confirmed(reply: &Reply) -> bool {
+    match reply {
+        Reply::Multi { done: Ok(_), .. } => true,
+        Reply::Multi {
+            done: Err(Refused { code, .. }),
+            ..
+        } => matches!(*code, Code::NO_NODE | Code::NO_AUTH),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,13 @@
 //! What is sent, and what its answers do.
 
+use std::time::Duration;
+
 use super::*;
 use crate::base::clock::Deadline;
 use crate::engine::zookeeper::client::jute::Encoder;
-use crate::engine::zookeeper::client::watch::{Event, Watcher};
-use std::time::Duration;
+use crate::engine::zookeeper::client::ops::{Answer, Op};
+use crate::engine::zookeeper::client::watch::{AnswerSlot, Event, Watcher};
+use crate::engine::zookeeper::client::wire::Acl;
 
 const TICK: Duration = Duration::from_millis(400);
 
