@@ -3,13 +3,14 @@
 use super::client::{Answer, Compare, Failure, LeaseId, Op, OpResult, Txn};
 use super::keys::{Keys, Text, entry_of, line_of};
 use super::leases::{Own, ServerLease};
-use super::{ENDING, EtcdStore, delete, get, got, next_keepalive, put_entered, reading};
+use super::{ENDING, EtcdStore, delete, get, got, next_keepalive, put_marker, reading};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::owner::Owner;
 use crate::engine::line::{
-    Commit, Committed, Entry, Found, Line, LineLeases, Write, revision_of, until_answered, uuid_of,
+    Commit, Committed, Entry, Line, LineLeases, OwnSnapshot, Write, revision_of, until_answered,
+    uuid_of,
 };
 use crate::engine::{Outcome, Request};
 
@@ -24,15 +25,15 @@ impl LineLeases for EtcdStore {
         };
         let keys = self.keys(request.claim);
         let mut ops = show(&keys, &own, request.owner);
-        if own.has_entered {
-            ops.extend(keys.iter().map(|keys| get(keys.entered_by(&own.id))));
+        if own.has_marker {
+            ops.extend(keys.iter().map(|keys| get(keys.marker_of(&own.id))));
         }
         let kept = self.keep_alive(request, &own, &reading(ops), deadline);
         let mut kept = kept.map_err(error)?;
         let entered = kept.answer.results.split_off(2 * keys.len());
         let found = found(kept.answer, &keys, request);
         // Without its lease it loses its keys at any moment.
-        let is_its = |one: &Found| {
+        let is_its = |one: &OwnSnapshot| {
             let entry = one.own.as_ref();
             entry.is_some_and(|entry| entry.session == Some(own.lease.id.0))
         };
@@ -48,7 +49,7 @@ impl LineLeases for EtcdStore {
         Ok(Outcome::since(since))
     }
 
-    fn own(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Found>> {
+    fn own(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<OwnSnapshot>> {
         let (own, keys) = (self.known(request.owner), self.keys(request.claim));
         let answer = self.read(show(&keys, &own, request.owner), deadline);
         let answer = answer.map_err(|e| self.error(Some(request.key().name()), e))?;
@@ -138,13 +139,13 @@ impl LineLeases for EtcdStore {
             own.keepalive = next_keepalive(own.lease.since, request.ttl);
         }
         let is_alone = text.mode == Mode::Exclusive;
-        match (own.has_entered, is_alone) {
+        match (own.has_marker, is_alone) {
             (true, false) => self.leases.forgets(),
             (false, true) => self.leases.remembers(),
             _ => {}
         }
         (own.id, own.text) = (entry.id.clone(), text.to_bytes());
-        own.has_entered = is_alone;
+        own.has_marker = is_alone;
         self.know(request, own);
         Ok(true)
     }
@@ -189,7 +190,7 @@ impl EtcdStore {
         (own, text, from): (&Own, Option<Text>, Option<&Owner>),
         deadline: &Deadline,
     ) {
-        if own.has_entered && commit.is_clean {
+        if own.has_marker && commit.is_clean {
             self.leases.forgets();
         }
         match (commit.entries, text) {
@@ -199,7 +200,7 @@ impl EtcdStore {
                 own.is_kept = commit.entries != Write::Leave;
             }),
             (Write::Become { .. }, text) => self.owners.change(request.owner, |own| {
-                own.has_entered &= !commit.is_clean;
+                own.has_marker &= !commit.is_clean;
                 own.text = text.map_or_else(Vec::new, |text| text.to_bytes());
             }),
         }
@@ -213,13 +214,13 @@ impl EtcdStore {
         if request.claim.is_exclusive() {
             self.leases.remembers();
             self.owners
-                .change(request.owner, |own| own.has_entered = true);
+                .change(request.owner, |own| own.has_marker = true);
         }
         let first = commit.found.and_then(<[_]>::first);
         if let Some(other) = self.owners.get(from) {
             // It was an owner of this process: what tells of it is counted once. The entries are still called after its lease,
             // so nobody else gets that.
-            if other.has_entered {
+            if other.has_marker {
                 self.leases.forgets();
             }
             self.owners.change(from, |own| own.is_released = true);
@@ -236,7 +237,7 @@ impl EtcdStore {
             return;
         };
         let value = |keys: &Keys| Compare::Value(keys.place(&own.id), own.text.clone());
-        let entered = |keys: &Keys| put_entered(keys, own, memory);
+        let entered = |keys: &Keys| put_marker(keys, own, memory);
         let txn = Txn {
             compares: keys.iter().map(value).collect(),
             then: keys.iter().map(entered).collect(),
@@ -251,7 +252,7 @@ impl EtcdStore {
 }
 
 /// Why an owner has nothing any more.
-fn lost(found: &[Found]) -> Outcome {
+fn lost(found: &[OwnSnapshot]) -> Outcome {
     match found.iter().any(|one| one.is_broken) {
         true => Outcome::BROKEN,
         false => Outcome::NOT_OWNER,
@@ -315,7 +316,7 @@ fn changes(
             }),
         }
         if was_alone && commit.is_clean {
-            ops.push(Op::Delete(keys.entered()));
+            ops.push(Op::Delete(keys.markers()));
         }
     }
     if let (Some(keys), Some(value)) = (keys.first(), commit.value) {
@@ -335,14 +336,14 @@ fn show(keys: &[Keys], own: &Own, owner: &Owner) -> Vec<Op> {
 }
 
 /// What [`show`] has shown.
-fn found(answer: Answer, keys: &[Keys], request: Request<'_>) -> Vec<Found> {
+fn found(answer: Answer, keys: &[Keys], request: Request<'_>) -> Vec<OwnSnapshot> {
     let mut got = got(answer);
     let mut found = Vec::with_capacity(keys.len());
     for keys in keys {
         let (entry, broken) = (got.next(), got.next());
         let entry = entry.and_then(|found| found.into_iter().next());
         let entry = entry.map(|entry| entry_of(keys, entry));
-        found.push(Found {
+        found.push(OwnSnapshot {
             own: entry.filter(|entry| is_of(entry, request)),
             is_broken: broken.is_some_and(|broken| !broken.is_empty()),
         });

@@ -15,14 +15,14 @@ use super::keys::Keys;
 use super::leases::Own;
 use super::line_store::{as_written, has_to_move, is_far, put_under};
 use super::look::{Look, others};
-use super::{EtcdStore, get, got, next_keepalive, put_entered, put_place, reading, value_of};
+use super::{EtcdStore, get, got, next_keepalive, put_marker, put_place, reading, value_of};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;
 use crate::engine::line::{Presence, Step, When, token_of, uuid_of};
 use crate::engine::{Grant, Request, Unanswered};
 
-type Entered = Result<Step, Unanswered<Failure>>;
+type Stepped = Result<Step, Unanswered<Failure>>;
 
 impl EtcdStore {
     /// Takes the lock alone if nobody is in line, and else stands in line, if it waits.
@@ -32,14 +32,14 @@ impl EtcdStore {
         own: &Own,
         waits: bool,
         deadline: &Deadline,
-    ) -> Entered {
+    ) -> Stepped {
         let keys = self.keys(request.claim);
         let free = |keys: &Keys| {
             let broken = keys.broken(uuid_of(request.owner));
             [keys.line(), Range::Key(broken)].map(Compare::Absent)
         };
         let mut then = put_under(&keys, own, own.lease.id);
-        then.extend(self.entering(request, own, &keys, deadline)?);
+        then.extend(self.marking(request, own, &keys, deadline)?);
         let mut otherwise = Vec::new();
         if waits {
             let stand = |keys| stand_in_line(keys, own, request.owner);
@@ -52,17 +52,17 @@ impl EtcdStore {
             then,
             otherwise,
         };
-        let answer = self.write_entering(request.owner, &txn, deadline)?;
+        let answer = self.write_with_marker(request.owner, &txn, deadline)?;
         let written = answer.succeeded || answer.results.contains(&OpResult::If(true));
         self.check_data(request.owner, own, (&answer, written))?;
         let created = answer.revision;
         let is_far = !answer.succeeded && is_far(answer.most_keys);
         self.owners.change(request.owner, |own| own.is_far = is_far);
-        self.went_in(request, answer, (created, look), deadline)
+        self.acquired(request, answer, (created, look), deadline)
     }
 
     /// Has the lock alone from now on, if nobody is ahead any more.
-    pub(super) fn go_in(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+    pub(super) fn acquire(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Stepped {
         let Some(created) = own.created else {
             return self.see(request, own, deadline);
         };
@@ -77,7 +77,7 @@ impl EtcdStore {
             };
             [is_there, Compare::NoneCreatedBefore(keys.line(), created)]
         };
-        let mut then = self.entering(request, own, &keys, deadline)?;
+        let mut then = self.marking(request, own, &keys, deadline)?;
         if has_to_move {
             let lease = self.leases.grant(request.ttl, deadline);
             let (lease, _) = lease.map_err(Unanswered::unsent)?;
@@ -89,15 +89,15 @@ impl EtcdStore {
             then,
             otherwise: look.ops(),
         };
-        let answer = self.write_entering(request.owner, &txn, deadline);
+        let answer = self.write_with_marker(request.owner, &txn, deadline);
         if has_to_move {
             self.went_over(request, own, &answer);
         }
-        self.went_in(request, answer?, (created, look), deadline)
+        self.acquired(request, answer?, (created, look), deadline)
     }
 
     /// Moves the owner's entry to a long lease.
-    pub(super) fn stretch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+    pub(super) fn stretch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Stepped {
         let lease = self.leases.take(request.ttl, true, deadline);
         let lease = lease.map_err(Unanswered::unsent)?;
         self.moves_to(request, lease);
@@ -129,7 +129,7 @@ impl EtcdStore {
     }
 
     /// Notes that the owner was let in alone, for the next if it doesn't release; and sees who else didn't.
-    fn entering(
+    fn marking(
         &self,
         request: Request<'_>,
         own: &Own,
@@ -138,8 +138,8 @@ impl EtcdStore {
     ) -> Result<Vec<Op>, Unanswered<Failure>> {
         let memory = self.leases.memory(deadline).map_err(Unanswered::unsent)?;
         let mut ops = Vec::with_capacity(2 * keys.len() + 1);
-        ops.extend(keys.iter().map(|keys| put_entered(keys, own, memory)));
-        ops.extend(keys.iter().map(|keys| Op::Get(keys.entered())));
+        ops.extend(keys.iter().map(|keys| put_marker(keys, own, memory)));
+        ops.extend(keys.iter().map(|keys| Op::Get(keys.markers())));
         if request.claim.valued {
             ops.extend(keys.first().map(|keys| get(keys.value())));
         }
@@ -147,7 +147,7 @@ impl EtcdStore {
     }
 
     /// Carries out what notes that the owner was let in, and knows afterwards whether that may be there.
-    fn write_entering(
+    fn write_with_marker(
         &self,
         owner: &Owner,
         txn: &Txn,
@@ -161,8 +161,8 @@ impl EtcdStore {
         if may_be_there {
             let mut is_first = false;
             self.owners.change(owner, |own| {
-                is_first = !own.has_entered;
-                own.has_entered = true;
+                is_first = !own.has_marker;
+                own.has_marker = true;
             });
             if is_first {
                 self.leases.remembers();
@@ -171,13 +171,13 @@ impl EtcdStore {
         answer
     }
 
-    fn went_in(
+    fn acquired(
         &self,
         request: Request<'_>,
         answer: Answer,
         (created, look): (u64, Look<'_>),
         deadline: &Deadline,
-    ) -> Entered {
+    ) -> Stepped {
         self.owners
             .change(request.owner, |own| own.confirm(answer.by));
         if !answer.succeeded {
@@ -198,7 +198,7 @@ impl EtcdStore {
         request: Request<'_>,
         (abandoned, value): (bool, Option<Stored>),
         deadline: &Deadline,
-    ) -> Entered {
+    ) -> Stepped {
         let (now, own) = (self.clock.now(), self.known(request.owner));
         let Some(created) = own.created else {
             return self.see(request, &own, deadline);
@@ -207,7 +207,10 @@ impl EtcdStore {
         if request.ttl / 2 < now.since(since) {
             // It has its entries, whatever comes of this question.
             let has_entries = |e| Unanswered { sent: true, ..e };
-            match self.beat(request, &own, deadline).map_err(has_entries)? {
+            match self
+                .keepalive(request, &own, deadline)
+                .map_err(has_entries)?
+            {
                 Step::Seen(seen) if seen.own == Presence::Entries && !seen.is_broken => {
                     since = self.known(request.owner).lease.since;
                 }
@@ -228,7 +231,7 @@ impl EtcdStore {
         own: &Own,
         when: When,
         deadline: &Deadline,
-    ) -> Entered {
+    ) -> Stepped {
         let keys = self.keys(request.claim);
         let look = Look::of(self, request, own, None);
         let lets_in = |keys: &Keys| match when {
@@ -260,7 +263,7 @@ impl EtcdStore {
         look: &Look<'_>,
         answer: Answer,
         deadline: &Deadline,
-    ) -> Entered {
+    ) -> Stepped {
         match look.seen(self, answer) {
             (seen, true) if seen.own == Presence::Entries => {
                 self.see(request, &self.known(request.owner), deadline)
@@ -270,7 +273,7 @@ impl EtcdStore {
     }
 
     /// Sees how the names stand.
-    pub(super) fn see(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+    pub(super) fn see(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Stepped {
         let look = Look::of(self, request, own, own.created);
         let answer = self.read(look.ops(), deadline);
         let answer = answer.map_err(Unanswered::unsent)?;
@@ -281,10 +284,10 @@ impl EtcdStore {
 
     /// Keeps the owner's entry for another ttl, and reads nothing. The next answer of the same member proves that: see `Proof`. Where
     /// the member isn't known to lead on, it is proved at once.
-    pub(super) fn keep(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+    pub(super) fn touch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Stepped {
         let touched = self.client.touch(own.lease.id, deadline);
         let Some(touched) = touched.map_err(Unanswered::unsent)? else {
-            return self.beat(request, own, deadline);
+            return self.keepalive(request, own, deadline);
         };
         self.owners.change(request.owner, |own| {
             own.touched = Some(touched);
@@ -294,7 +297,12 @@ impl EtcdStore {
     }
 
     /// Keeps the owner's entry for another ttl, proves that, and sees how the names stand.
-    pub(super) fn beat(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Entered {
+    pub(super) fn keepalive(
+        &self,
+        request: Request<'_>,
+        own: &Own,
+        deadline: &Deadline,
+    ) -> Stepped {
         let look = Look::of(self, request, own, own.created);
         let kept = self.keep_alive(request, own, &reading(look.ops()), deadline);
         let kept = kept.map_err(Unanswered::unsent)?;

@@ -50,12 +50,12 @@ impl Keys {
         format!("{}{LINE}{id}", self.prefix)
     }
 
-    /// All that were let in alone, and haven't released.
-    pub(super) fn entered(&self) -> Range {
+    /// The holder markers: of all that were let in alone, and haven't released.
+    pub(super) fn markers(&self) -> Range {
         Range::Prefix(format!("{}h/", self.prefix))
     }
 
-    pub(super) fn entered_by(&self, id: &str) -> String {
+    pub(super) fn marker_of(&self, id: &str) -> String {
         format!("{}h/{id}", self.prefix)
     }
 
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(keys.line(), Range::Prefix("crosslock/counter/w/".into()));
         assert_eq!(keys.value(), "crosslock/counter/value");
         let keys = Keys::of("my/app", &key("", "a b/ü"));
-        assert_eq!(keys.entered_by("x"), "my/app//a%20b%2F%C3%BC/h/x");
+        assert_eq!(keys.marker_of("x"), "my/app//a%20b%2F%C3%BC/h/x");
         assert_eq!(keys.broken("x"), "my/app//a%20b%2F%C3%BC/b/x");
     }
 

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client::{Client, Failure, LeaseId, Seen, Touched};
+use super::client::{Client, Failure, LeaseId, MemberTerm, Touched};
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
@@ -241,9 +241,9 @@ pub(super) struct Own {
     /// What its entry holds, as far as answers said.
     pub(super) text: Vec<u8>,
     /// Whether a request has no answer that may still give the lease a key, or it may have keys of another owner.
-    pub(super) is_unclear: bool,
+    pub(super) has_inflight: bool,
     /// Whether it may have told that it was let in alone.
-    pub(super) has_entered: bool,
+    pub(super) has_marker: bool,
     /// Whether it has released the lock as one that is done with it.
     pub(super) is_released: bool,
     /// Whether its entry stays without it.
@@ -280,15 +280,15 @@ impl Own {
             sleeper: None,
             id: String::new(),
             text: Vec::new(),
-            is_unclear: true,
-            has_entered: false,
+            has_inflight: true,
+            has_marker: false,
             is_released: false,
             is_kept: false,
         }
     }
 
     /// The member that was asked to keep the lease alive has shown that the leader of that time still leads.
-    pub(super) fn confirm(&mut self, by: Seen) {
+    pub(super) fn confirm(&mut self, by: MemberTerm) {
         let is_confirmed = |touched: &Touched| touched.by == by && touched.lease == self.lease.id;
         if let Some(touched) = self.touched.filter(is_confirmed) {
             self.lease.since = self.lease.since.max(touched.since);
@@ -302,12 +302,12 @@ impl Own {
 
     /// Whether keys stay behind that are called after the lease with which it came.
     pub(super) fn leaves_keys(&self) -> bool {
-        self.is_kept || (self.has_entered && !self.is_released)
+        self.is_kept || (self.has_marker && !self.is_released)
     }
 
     /// Whether there may be keys of its own, now or when a request without an answer is carried out.
     fn may_come_back(&self) -> bool {
-        self.is_unclear || self.leaves_keys()
+        self.has_inflight || self.leaves_keys()
     }
 
     /// When it was last heard of.
@@ -356,7 +356,7 @@ impl Owners {
         if table.owners.len() >= table.purge_at.max(SMALL) {
             let is_young = |own: &Own| {
                 let unheard = now.since(own.last_heard());
-                unheard < gone_after || (own.is_unclear && unheard < COMES_BACK)
+                unheard < gone_after || (own.has_inflight && unheard < COMES_BACK)
             };
             table.owners.retain(|_, own| is_young(own));
             table.purge_at = 2 * table.owners.len();

@@ -81,9 +81,9 @@ impl LineStore for EtcdStore {
                 self.stretch(request, &own, deadline)
             }
             // Its entry may be under another lease by now, which has to be kept alive then.
-            Why::Quiet if is_due && own.moving.is_some() => self.beat(request, &own, deadline),
-            Why::Quiet if is_due => self.keep(request, &own, deadline),
-            _ if is_due && own.touched.is_none() => self.beat(request, &own, deadline),
+            Why::Quiet if is_due && own.moving.is_some() => self.keepalive(request, &own, deadline),
+            Why::Quiet if is_due => self.touch(request, &own, deadline),
+            _ if is_due && own.touched.is_none() => self.keepalive(request, &own, deadline),
             // Going in is a commit also where somebody is still ahead.
             Why::Quiet | Why::News if request.claim.is_exclusive() => {
                 return self.admit_alone(request, deadline);
@@ -134,28 +134,28 @@ impl LineStore for EtcdStore {
     fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
         let own = self.known(request.owner);
         // It has done nothing that the next would have to be told.
-        let of_name = |keys: &Keys| [keys.place(&own.id), keys.entered_by(&own.id)].map(delete);
+        let of_name = |keys: &Keys| [keys.place(&own.id), keys.marker_of(&own.id)].map(delete);
         let ops = self.keys(request.claim).iter().flat_map(of_name).collect();
         let written = self.write(request.owner, &reading(ops), deadline);
         written.map_err(|e| self.unanswered(request.key().name(), e))?;
-        if own.has_entered {
+        if own.has_marker {
             self.leases.forgets();
             self.owners
-                .change(request.owner, |own| own.has_entered = false);
+                .change(request.owner, |own| own.has_marker = false);
         }
         Ok(())
     }
 
     fn has_inflight(&self, request: Request<'_>) -> bool {
         let own = self.owners.get(request.owner);
-        own.is_some_and(|own| own.is_unclear)
+        own.is_some_and(|own| own.has_inflight)
     }
 
     fn retire(&self, request: Request<'_>, deadline: &Deadline) {
         let Some(own) = self.owners.remove(request.owner) else {
             return;
         };
-        if !own.is_unclear {
+        if !own.has_inflight {
             if !own.leaves_keys() {
                 self.leases.give_back(own.lease);
             }
@@ -164,9 +164,9 @@ impl LineStore for EtcdStore {
         // A question of its own that comes late is refused from now on, but one that came just now may have left word that it
         // was let in.
         self.revoke_all(&own, deadline);
-        if own.is_released && own.has_entered {
+        if own.is_released && own.has_marker {
             let keys = self.keys(request.claim).into_iter();
-            let left = keys.map(|keys| delete(keys.entered_by(&own.id))).collect();
+            let left = keys.map(|keys| delete(keys.marker_of(&own.id))).collect();
             // It was released, whatever comes of this.
             let _ = self.client.transact(&reading(left), deadline);
         }
@@ -217,7 +217,7 @@ impl EtcdStore {
     fn admit_alone(&self, request: Request<'_>, deadline: &Deadline) -> Result<Step, Unanswered> {
         loop {
             let own = self.known(request.owner);
-            match self.go_in(request, &own, deadline) {
+            match self.acquire(request, &own, deadline) {
                 Err(e) if matches!(e.error, Failure::LeaseGone) && !deadline.is_over() => {
                     self.leases.lose_memory();
                 }
@@ -232,7 +232,7 @@ const MANY: u64 = 16;
 
 /// The first in line has this time to go in until it is looked at, and from then on. One that is seen to be first at once, by a waiter that
 /// has just come, has it once.
-pub(super) fn time_to_go_in(ttl: Duration) -> Duration {
+pub(super) fn time_to_acquire(ttl: Duration) -> Duration {
     ttl / 2
 }
 
@@ -245,7 +245,7 @@ pub(super) fn is_far(keys: u64) -> bool {
 /// now, which has to be revoked then.
 pub(super) fn may_stretch(request: Request<'_>, own: &Own) -> bool {
     let is_simple = request.claim.is_exclusive() && !request.claim.has_many();
-    let is_clear = own.created.is_some() && !own.is_unclear;
+    let is_clear = own.created.is_some() && !own.has_inflight;
     own.is_far && is_simple && is_clear && !own.lease.id.is_long()
 }
 
@@ -272,7 +272,7 @@ impl EtcdStore {
         self.owners.change(request.owner, |own| match answer {
             Ok(answer) if answer.succeeded => {
                 // Its keys are called after the lease with which it came.
-                let is_free = !own.is_unclear && own.id != own.lease.id.to_string();
+                let is_free = !own.has_inflight && own.id != own.lease.id.to_string();
                 unused = Some(own.lease).filter(|_| is_free);
                 settle(own, request.ttl, answer.revision);
             }
@@ -296,7 +296,7 @@ impl EtcdStore {
                 id: first.id.clone(),
                 created: first.place,
                 modified: first.version,
-                until: self.clock.now().plus(time_to_go_in(request.ttl)),
+                until: self.clock.now().plus(time_to_acquire(request.ttl)),
             })
         });
         self.owners.change(request.owner, |own| {
@@ -331,7 +331,7 @@ impl EtcdStore {
             }
             Err(Unanswered { error, .. }) => {
                 log::debug!("the first in line isn't passed over: {error:?}");
-                let again = self.clock.now().plus(time_to_go_in(request.ttl));
+                let again = self.clock.now().plus(time_to_acquire(request.ttl));
                 self.owners.change(request.owner, |own| {
                     own.sleeper = Some(Sleeper {
                         until: again,

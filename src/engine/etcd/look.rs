@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::client::{Answer, Event, KeyValue, Op, Range, Watch};
 use super::keys::{Keys, last_part, line_of};
 use super::leases::Own;
-use super::line_store::{settle, time_to_go_in};
+use super::line_store::{settle, time_to_acquire};
 use super::{EtcdStore, get, got, value_of};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
@@ -71,7 +71,7 @@ impl<'a> Look<'a> {
             }
             ops.push(get(keys.broken(uuid_of(self.request.owner))));
             if self.for_grant {
-                ops.push(Op::Get(keys.entered()));
+                ops.push(Op::Get(keys.markers()));
             }
         }
         if self.for_grant && self.request.claim.valued {
@@ -191,7 +191,7 @@ pub(super) struct EtcdWatch {
     /// The one before that in the way, if just one is in the way. When it is gone, that one may have come to the front: it is looked at
     /// if it hasn't gone in soon.
     before: Option<String>,
-    time_to_go_in: Duration,
+    time_to_acquire: Duration,
     /// When.
     looks: Option<Deadline>,
     /// What happened later than this is news.
@@ -225,7 +225,7 @@ impl EtcdWatch {
                 has_puts: blocker.heeds_changes,
                 keys,
                 before,
-                time_to_go_in: time_to_go_in(request.ttl),
+                time_to_acquire: time_to_acquire(request.ttl),
                 looks: None,
                 revision: blocker.revision,
                 endpoint: store.client.place().to_owned(),
@@ -288,7 +288,7 @@ impl LineWatch for EtcdWatch {
             let is_before = |event: &Event| self.before.as_ref() == Some(&event.key);
             if events.iter().any(is_before) {
                 self.before = None;
-                self.looks = Some(Deadline::after(self.time_to_go_in));
+                self.looks = Some(Deadline::after(self.time_to_acquire));
             } else if events.is_empty() {
                 return Ok(false);
             }

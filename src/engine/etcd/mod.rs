@@ -153,7 +153,7 @@ impl EtcdStore {
             lease,
             id: left.unwrap_or_else(|| lease.id.to_string()),
             text: text.to_bytes(),
-            is_unclear: false,
+            has_inflight: false,
             ..Own::unknown()
         };
         self.know(request, own.clone());
@@ -174,7 +174,7 @@ impl EtcdStore {
     fn drop_lease(&self, owner: &Owner, deadline: &Deadline) {
         let own = self.owners.remove(owner);
         // A long one would stay for long.
-        if let Some(own) = own.filter(|own| own.is_unclear || own.lease.id.is_long()) {
+        if let Some(own) = own.filter(|own| own.has_inflight || own.lease.id.is_long()) {
             self.revoke_all(&own, deadline);
         }
     }
@@ -197,7 +197,7 @@ impl EtcdStore {
             Ok(answer) => self
                 .owners
                 .change(owner, |own| own.lease.revision = answer.revision),
-            Err(e) if e.sent => self.owners.change(owner, |own| own.is_unclear = true),
+            Err(e) if e.sent => self.owners.change(owner, |own| own.has_inflight = true),
             Err(_) => {}
         }
         answer
@@ -213,7 +213,7 @@ impl EtcdStore {
         let entries = || lines.iter().flat_map(|line| &line.0);
         let is_shared = entries().any(|entry| is_under(entry) && !entry.is_of(owner));
         if is_shared {
-            self.owners.change(owner, |own| own.is_unclear = true);
+            self.owners.change(owner, |own| own.has_inflight = true);
         }
         is_shared || entries().any(|entry| entry.is_of(owner) && !is_under(entry))
     }
@@ -235,7 +235,7 @@ impl EtcdStore {
             before.lease.revision,
             answer.revision
         );
-        self.owners.change(owner, |own| own.is_unclear = true);
+        self.owners.change(owner, |own| own.has_inflight = true);
         Err(Unanswered::unsent(Failure::LeaseGone))
     }
 
@@ -334,9 +334,9 @@ fn host_millis() -> u64 {
 }
 
 /// For those who look, since when.
-fn put_entered(keys: &Keys, own: &Own, memory: LeaseId) -> Op {
+fn put_marker(keys: &Keys, own: &Own, memory: LeaseId) -> Op {
     Op::Put {
-        key: keys.entered_by(&own.id),
+        key: keys.marker_of(&own.id),
         value: host_millis().to_string().into_bytes(),
         lease: Some(memory),
     }

@@ -26,7 +26,7 @@ const PAGE: u32 = 1_000;
 impl LineOperators for EtcdStore {
     fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> Result<Inspected> {
         let keys = self.keys_of(key);
-        let ops = [Op::Get(keys.line()), Op::Get(keys.entered())];
+        let ops = [Op::Get(keys.line()), Op::Get(keys.markers())];
         let answer = self.until_read(Some(key.name()), &ops, deadline)?;
         let revision = answer.revision;
         let mut got = got(answer);

@@ -17,7 +17,7 @@ pub(crate) trait LineLeases: LineStore {
     fn prove(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome>;
 
     /// The owner's entries, of each name, as the servers have them now.
-    fn own(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Found>>;
+    fn own(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<OwnSnapshot>>;
 
     /// Changes entries: all or none, and only if they are as they were found, or as their owner has written them. Without an answer
     /// it is asked again.
@@ -75,14 +75,14 @@ pub(crate) enum Committed {
     /// Nothing was done, at least by the last request.
     Refused {
         /// Of each name of the commit. Empty: not the entries are the reason, and it may be tried again.
-        found: Vec<Found>,
+        found: Vec<OwnSnapshot>,
         is_repeated: bool,
     },
 }
 
 /// What is there of an owner in one line.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct OwnSnapshot {
     /// Its entry, if it is that of the lease which the request is about: one that a late request has put again isn't.
     pub(crate) own: Option<Entry>,
     /// Whether somebody broke its lock.
@@ -147,7 +147,7 @@ pub(super) fn store(
 }
 
 /// Those that are still the owner's, of the names that a commit was about.
-fn still_own(found: Vec<Found>, before: Option<&[(usize, Entry)]>) -> Vec<(usize, Entry)> {
+fn still_own(found: Vec<OwnSnapshot>, before: Option<&[(usize, Entry)]>) -> Vec<(usize, Entry)> {
     let name = |at: usize| before.map_or(at, |before| before[at].0);
     let own = found.into_iter().enumerate();
     own.filter_map(|(at, found)| Some((name(at), found.own?)))
@@ -211,7 +211,7 @@ fn release_all(
 }
 
 /// What a release comes to that found this.
-fn why_not(found: &[Found], was_repeated: bool) -> Outcome {
+fn why_not(found: &[OwnSnapshot], was_repeated: bool) -> Outcome {
     if found.iter().any(|one| one.is_broken) {
         Outcome::BROKEN
     } else if found.iter().all(|one| one.own.is_some()) {

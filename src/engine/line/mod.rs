@@ -29,7 +29,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-pub(super) use self::leases::{Commit, Committed, Found, LineLeases, Write};
+pub(super) use self::leases::{Commit, Committed, LineLeases, OwnSnapshot, Write};
 pub(super) use self::operators::{Facts, Inspected, LineEngine, LineOperators};
 pub(super) use self::order::{HAND_OVERS, Standing, revision_of, standing, token_of, used};
 use super::{Capabilities, Grant, Request, Revocations, Unanswered};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::client::{Failure, Op, Replies, Session};
 use super::locks::Locks;
-use super::nodes::{self, Card, Children, Name};
+use super::nodes::{self, Children, Name, NodeData};
 use crate::base::clock::Deadline;
 use crate::base::value::Stored;
 use crate::engine::Request;
@@ -20,7 +20,7 @@ pub(super) struct Call<'a> {
 }
 
 /// How the names of a call stand.
-pub(super) struct Seen {
+pub(super) struct Listing {
     pub(super) names: Vec<Children>,
     /// If it was asked for.
     pub(super) value: Option<Stored>,
@@ -66,7 +66,7 @@ impl<'a> Call<'a> {
         lists.chain(value)
     }
 
-    pub(super) fn listed(&self, replies: &mut Replies) -> Result<Seen, Failure> {
+    pub(super) fn listed(&self, replies: &mut Replies) -> Result<Listing, Failure> {
         let names = self
             .names
             .iter()
@@ -76,17 +76,17 @@ impl<'a> Call<'a> {
             true => Some(replies.data()?.map(|(value, _)| value.into())),
             false => None,
         };
-        Ok(Seen { names, value })
+        Ok(Listing { names, value })
     }
 
     /// Lists the names, as this server has them.
-    pub(super) fn list(&self) -> Result<Seen, Failure> {
+    pub(super) fn list(&self) -> Result<Listing, Failure> {
         let requests: Vec<_> = self.listing().collect();
         self.listed(&mut self.ask(&requests)?)
     }
 
     /// Lists the names as the leader has them.
-    pub(super) fn look(&self) -> Result<Seen, Failure> {
+    pub(super) fn look(&self) -> Result<Listing, Failure> {
         let sync = self.names.first().map(|name| Op::sync(&name.path));
         let requests: Vec<_> = sync.into_iter().chain(self.listing()).collect();
         let mut replies = self.ask(&requests)?;
@@ -95,7 +95,7 @@ impl<'a> Call<'a> {
     }
 
     /// The same, with what is in the owner's nodes.
-    pub(super) fn look_at_own(&self) -> Result<Seen, Failure> {
+    pub(super) fn look_at_own(&self) -> Result<Listing, Failure> {
         let mut seen = self.look()?;
         let lines = self.names.iter().zip(&mut seen.names);
         let own = lines.filter_map(|(name, children)| {
@@ -113,12 +113,12 @@ impl<'a> Call<'a> {
             .collect();
         let mut replies = self.ask(&gets)?;
         for (line, at, _) in own {
-            let Some((card, stat)) = replies.data()? else {
+            let Some((data, stat)) = replies.data()? else {
                 line.0.remove(at);
                 continue;
             };
             let entry = &mut line.0[at];
-            entry.token = Card::of(&card).token;
+            entry.token = NodeData::of(&data).token;
             entry.session = Some(stat.ephemeral_owner);
             entry.version = stat.czxid.cast_unsigned();
         }
@@ -126,7 +126,7 @@ impl<'a> Call<'a> {
     }
 
     /// Whether the owner's nodes are all there. Others with its uuid are none of its own: an earlier session has left them.
-    pub(super) fn has_all(&self, seen: &mut Seen, paths: &[String]) -> bool {
+    pub(super) fn has_all(&self, seen: &mut Listing, paths: &[String]) -> bool {
         let mut found = 0;
         for ((name, children), path) in self.names.iter().zip(&mut seen.names).zip(paths) {
             for entry in &mut children.line.0 {
@@ -141,7 +141,7 @@ impl<'a> Call<'a> {
     }
 
     /// Whether somebody is in the owner's way, in line or not.
-    pub(super) fn is_blocked(&self, seen: &Seen) -> bool {
+    pub(super) fn is_blocked(&self, seen: &Listing) -> bool {
         let mut names = seen.names.iter();
         names.any(|children| self.is_blocked_in(&children.line))
     }
@@ -154,7 +154,7 @@ impl<'a> Call<'a> {
     }
 
     /// Leaves out the kept entries whose time is over, where they are in the owner's way, and has them deleted.
-    pub(super) fn tidy(&self, seen: &mut Seen) -> Result<(), Failure> {
+    pub(super) fn collect_garbage(&self, seen: &mut Listing) -> Result<(), Failure> {
         let (mut over, mut next) = (Vec::new(), None);
         for (name, children) in self.names.iter().zip(&mut seen.names) {
             let line = &mut children.line;
@@ -188,7 +188,7 @@ impl<'a> Call<'a> {
     }
 
     /// What was seen, for an owner that isn't let in by it.
-    pub(super) fn snapshot(&self, seen: Seen, own: Presence) -> Snapshot {
+    pub(super) fn snapshot(&self, seen: Listing, own: Presence) -> Snapshot {
         let is_broken = |children: &Children| children.is_broken(self.request.owner);
         let is_broken = seen.names.iter().any(is_broken);
         if is_broken {

@@ -7,12 +7,14 @@ use super::client::{Change, Code, Failure, Op, Refused, Session, Watcher};
 use super::leases::Lease;
 use super::line_store::ZooKeeperStore;
 use super::locks::{Locks, RETRY};
-use super::nodes::{self, HELD, Name, VALUE, kept_content, mark};
+use super::nodes::{self, MARKER, Name, VALUE, kept_content, marker};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result as PublicResult;
 use crate::base::owner::Owner;
-use crate::engine::line::{Commit, Committed, Entry, Found, Line, LineLeases, Write, uuid_of};
+use crate::engine::line::{
+    Commit, Committed, Entry, Line, LineLeases, OwnSnapshot, Write, uuid_of,
+};
 use crate::engine::{Outcome, Request};
 
 /// A change, and what it is for.
@@ -39,7 +41,7 @@ impl LineLeases for ZooKeeperStore {
         self.0.told(Some(request.key()), lease.renew())
     }
 
-    fn own(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Vec<Found>> {
+    fn own(&self, request: Request<'_>, deadline: &Deadline) -> PublicResult<Vec<OwnSnapshot>> {
         let lease = self.lease(request, deadline);
         let own = || match lease.are_there(true)? {
             true => Ok(lease.known()),
@@ -99,12 +101,15 @@ struct Committing<'a> {
 
 impl<'a> Committing<'a> {
     /// Or what the owner has left, if that isn't all.
-    fn new(lease: Lease<'a>, commit: &'a Commit<'a>) -> Result<Result<Self, Vec<Found>>, Failure> {
+    fn new(
+        lease: Lease<'a>,
+        commit: &'a Commit<'a>,
+    ) -> Result<Result<Self, Vec<OwnSnapshot>>, Failure> {
         let Lease { locks, request, .. } = lease;
         let entries = match commit.found {
             Some(found) => found.to_vec(),
             None => {
-                let is_clear = |nodes: super::owners::Nodes| !nodes.is_unclear;
+                let is_clear = |nodes: super::owners::Nodes| !nodes.has_inflight;
                 let found = match locks.owners.get(request.owner).is_none_or(is_clear) {
                     true => lease.known(),
                     false => lease.find()?,
@@ -146,7 +151,7 @@ impl<'a> Committing<'a> {
     }
 
     fn change(&mut self, name: &Name, entry: &Entry) {
-        let (path, held) = (name.child(&entry.id), name.child(HELD));
+        let (path, held) = (name.child(&entry.id), name.child(MARKER));
         match self.commit.entries {
             Write::Nothing => {
                 return self.push(Does::Own, Change::check(path));
@@ -160,11 +165,11 @@ impl<'a> Committing<'a> {
                 let own = nodes::replaced(&entry.id, mode, uuid_of(self.lease.request.owner));
                 let path = name.child(&own);
                 self.made.push(path.clone());
-                let data = self.lease.locks.card(self.lease.request, Some(token));
+                let data = self.lease.locks.node_data(self.lease.request, Some(token));
                 self.push(Does::Own, Change::create_own(path, data));
                 if mode == Mode::Exclusive {
-                    let mark = mark(self.lease.request.owner, false);
-                    self.push(Does::Put, Change::set(held.clone(), mark));
+                    let marker = marker(self.lease.request.owner, false);
+                    self.push(Does::Put, Change::set(held.clone(), marker));
                 }
             }
         }
@@ -300,7 +305,7 @@ fn resume(
     locks.owners.may_have(request.owner, &paths, until);
     let other = own.iter().filter(|(_, entry)| entry.session != Some(id));
     let anew = other.flat_map(|(path, entry)| {
-        let create = Change::create_own(path.clone(), locks.card(request, entry.token));
+        let create = Change::create_own(path.clone(), locks.node_data(request, entry.token));
         [Change::delete(path.clone()), create]
     });
     let anew: Vec<_> = anew.collect();

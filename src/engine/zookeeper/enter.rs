@@ -4,10 +4,10 @@
 //! first: an owner that finds itself behind another gives it to that one, or deletes it. So whoever is first and
 //! finds the `held` of an owner that isn't in line any more knows that this one never released the lock.
 
-use super::call::{Call, Seen};
+use super::call::{Call, Listing};
 use super::client::{Change, Code, Failure, Kind, Op, Replies, Reply};
-use super::leases::give_up_held;
-use super::nodes::{self, Children, HELD, LeadersClock, Name, mark, marked};
+use super::leases::give_up_marker;
+use super::nodes::{self, Children, LeadersClock, MARKER, Name, marker, read_marker};
 use super::owners::Nodes;
 use super::sweep::sweep_if_due;
 use crate::base::clock::BootInstant;
@@ -15,7 +15,7 @@ use crate::base::owner::Owner;
 use crate::engine::Grant;
 use crate::engine::line::{Presence, Step, When, Why, token_of};
 
-type Entered = Result<Step, Failure>;
+type Stepped = Result<Step, Failure>;
 
 /// Nodes that were just made.
 struct Made {
@@ -30,10 +30,10 @@ struct Made {
 impl Call<'_> {
     /// Makes a node for each name, and lists them all: one round. An exclusive owner makes `held` of each name in the same
     /// transaction, so that a free lock costs no other; not where one was in the way lately. One that doesn't wait looks before.
-    pub(super) fn enter(&self, when: When) -> Entered {
+    pub(super) fn enter(&self, when: When) -> Stepped {
         if when != When::Always {
             let mut seen = self.look()?;
-            self.tidy(&mut seen)?;
+            self.collect_garbage(&mut seen)?;
             if self.is_blocked(&seen) {
                 return Ok(Step::Seen(self.snapshot(seen, Presence::Nothing)));
             }
@@ -68,7 +68,7 @@ impl Call<'_> {
     fn entering(&self, marks: bool) -> Op {
         let node = nodes::unnumbered(self.request.claim.mode, self.uuid());
         let (data, kind) = (
-            self.locks.card(self.request, None),
+            self.locks.node_data(self.request, None),
             Kind::EphemeralSequential,
         );
         if let ([name], false) = (&self.names[..], marks) {
@@ -80,7 +80,8 @@ impl Call<'_> {
             data: data.clone(),
             kind,
         };
-        let held = |name: &Name| Change::create(name.child(HELD), mark(self.request.owner, false));
+        let held =
+            |name: &Name| Change::create(name.child(MARKER), marker(self.request.owner, false));
         let marked = self.names.iter().filter(|_| marks);
         let changes = self.names.iter().map(create).chain(marked.map(held));
         Op::Multi(changes.collect())
@@ -108,7 +109,7 @@ impl Call<'_> {
     }
 
     /// The servers refuse it: it may be tried again, if what was missing is there then.
-    fn not_entered(&self, failure: Failure, marks: bool) -> Entered {
+    fn not_entered(&self, failure: Failure, marks: bool) -> Stepped {
         match failure {
             Failure::Refused(Code::NO_NODE) => {
                 self.locks
@@ -123,7 +124,7 @@ impl Call<'_> {
         }
     }
 
-    fn entered(&self, made: Made, mut seen: Seen, marks: bool) -> Entered {
+    fn entered(&self, made: Made, mut seen: Listing, marks: bool) -> Stepped {
         if !self.has_all(&mut seen, &made.paths) {
             return self.gone(seen);
         }
@@ -138,7 +139,7 @@ impl Call<'_> {
             .filter(|at| self.is_last_change(&seen, *at));
         self.locks.owners.change(self.request.owner, |nodes| {
             nodes.created = made.created.or(learned);
-            (nodes.is_marked, nodes.found_free) = (marks, found_free);
+            (nodes.has_marker, nodes.found_free) = (marks, found_free);
             nodes.leaders_clock = made.leaders_clock.or(nodes.leaders_clock);
         });
         self.decide(seen)
@@ -147,7 +148,7 @@ impl Call<'_> {
     /// Servers don't answer a transaction of several changes with the nodes' stat, so it is taken from the list that came with
     /// it. Where nobody has come or left since, the last change of the name is the transaction that has made the node. Whoever
     /// comes later has a larger one also if it isn't: nobody stands behind.
-    fn is_last_change(&self, seen: &Seen, answered_at: i64) -> bool {
+    fn is_last_change(&self, seen: &Listing, answered_at: i64) -> bool {
         seen.names.iter().all(|children| {
             let last = children.line.0.last();
             let is_own = last.is_some_and(|entry| entry.is_of(self.request.owner));
@@ -156,19 +157,19 @@ impl Call<'_> {
     }
 
     /// Whether it stands before all others, and nobody has `held`.
-    fn is_first_and_free(&self, seen: &Seen) -> bool {
+    fn is_first_and_free(&self, seen: &Listing) -> bool {
         seen.names.iter().all(|children| {
             let first = children.line.0.first();
             let is_own = first.is_some_and(|entry| entry.is_of(self.request.owner));
-            is_own && !children.is_marked
+            is_own && !children.has_marker
         })
     }
 
     /// How an owner stands that is in line as far as it knows.
-    pub(super) fn look_in_line(&self, why: Why) -> Entered {
+    pub(super) fn look_in_line(&self, why: Why) -> Stepped {
         let known = self.locks.owners.get(self.request.owner);
         let is_clear = |nodes: &Nodes| {
-            why != Why::Unclear && !nodes.is_unclear && nodes.session == self.session.id()
+            why != Why::Unclear && !nodes.has_inflight && nodes.session == self.session.id()
         };
         let Some(known) = known.filter(is_clear) else {
             return self.find();
@@ -182,7 +183,7 @@ impl Call<'_> {
     }
 
     /// It hasn't all of its nodes. Whoever gives up the others has to look for them.
-    fn lacks_some(&self, seen: Seen, presence: Presence) -> Entered {
+    fn lacks_some(&self, seen: Listing, presence: Presence) -> Stepped {
         let (owners, owner) = (&self.locks.owners, self.request.owner);
         match presence {
             Presence::Nothing => _ = owners.remove(owner),
@@ -191,7 +192,7 @@ impl Call<'_> {
         Ok(Step::Seen(self.snapshot(seen, presence)))
     }
 
-    fn has_some(&self, seen: &Seen) -> Presence {
+    fn has_some(&self, seen: &Listing) -> Presence {
         let is_there = |children: &Children| children.line.find(self.request.owner).is_some();
         match seen.names.iter().any(is_there) {
             true => Presence::Remains,
@@ -200,7 +201,7 @@ impl Call<'_> {
     }
 
     /// Finds what a question without an answer has made. What belongs to another session ends with that one.
-    fn find(&self) -> Entered {
+    fn find(&self) -> Stepped {
         let (owners, owner) = (&self.locks.owners, self.request.owner);
         let seen = self.look_at_own()?;
         let own = self.names.iter().zip(&seen.names).map(|(name, children)| {
@@ -224,29 +225,29 @@ impl Call<'_> {
             nodes.created = created.into_iter().max();
             nodes.found_free = false;
             // Others may have had the lock since it made `held`. Where it is blocked it gives that up.
-            nodes.is_marked &= is_blocked;
+            nodes.has_marker &= is_blocked;
         });
         self.decide(seen)
     }
 
     /// What a look means for an owner that has its nodes: it is let in if nobody is in its way.
-    fn decide(&self, mut seen: Seen) -> Entered {
-        self.tidy(&mut seen)?;
+    fn decide(&self, mut seen: Listing) -> Stepped {
+        self.collect_garbage(&mut seen)?;
         if !self.is_blocked(&seen) {
             return self.let_in(seen);
         }
-        self.unmark(&seen)?;
+        self.give_marker_away(&seen)?;
         Ok(Step::Seen(self.snapshot(seen, Presence::Entries)))
     }
 
-    fn let_in(&self, seen: Seen) -> Entered {
+    fn let_in(&self, seen: Listing) -> Stepped {
         let (owners, owner) = (&self.locks.owners, self.request.owner);
         let Some(own) = owners.get(owner) else {
             return self.gone(seen);
         };
-        let (mut requests, was_abandoned) = match own.is_marked {
+        let (mut requests, was_abandoned) = match own.has_marker {
             true => (Vec::new(), false),
-            false => self.mark(&seen)?,
+            false => self.marking(&seen)?,
         };
         let is_abandoned = own.is_abandoned || was_abandoned;
         let since = self.locks.proven(&self.session, &self.deadline)?;
@@ -271,7 +272,7 @@ impl Call<'_> {
         owners.change(owner, |nodes| {
             nodes.created = Some(created);
             (nodes.found_free, nodes.is_abandoned) = (false, is_abandoned);
-            nodes.is_marked = self.request.claim.is_exclusive();
+            nodes.has_marker = self.request.claim.is_exclusive();
         });
         if !owners.let_in(owner, since.plus(self.request.ttl), watchers) {
             return self.gone(seen);
@@ -285,7 +286,7 @@ impl Call<'_> {
     }
 
     /// It has lost its nodes, or some.
-    fn gone(&self, seen: Seen) -> Entered {
+    fn gone(&self, seen: Listing) -> Stepped {
         self.lacks_some(seen, Presence::Remains)
     }
 
@@ -307,13 +308,13 @@ impl Call<'_> {
 
     /// Finds out whether the owner before has left the lock without releasing it. Gives what still has to be asked to say
     /// that this one was let in.
-    fn mark(&self, seen: &Seen) -> Result<(Vec<Op>, bool), Failure> {
+    fn marking(&self, seen: &Listing) -> Result<(Vec<Op>, bool), Failure> {
         let (mut requests, mut is_abandoned) = (Vec::new(), false);
         let is_exclusive = self.request.claim.is_exclusive();
         for (name, children) in self.names.iter().zip(&seen.names) {
-            let path = name.child(HELD);
-            let create = Change::create(path.clone(), mark(self.request.owner, false)).into();
-            let held = match children.is_marked {
+            let path = name.child(MARKER);
+            let create = Change::create(path.clone(), marker(self.request.owner, false)).into();
+            let held = match children.has_marker {
                 true => self.ask(&[Op::get(path.clone())])?.data()?,
                 false => None,
             };
@@ -321,13 +322,13 @@ impl Call<'_> {
                 requests.extend(is_exclusive.then_some(create));
                 continue;
             };
-            let (uuid, was_told) = marked(&held);
+            let (uuid, was_told) = read_marker(&held);
             let is_own = uuid == self.uuid();
             let is_in_line = children.line.find(&Owner::from_text(&uuid)).is_some();
             let was_abandoned = if is_own { was_told } else { !is_in_line };
             is_abandoned |= was_abandoned;
             if is_exclusive && !is_own {
-                let data = mark(self.request.owner, was_abandoned);
+                let data = marker(self.request.owner, was_abandoned);
                 // It may be deleted at the same time by one that stands behind: then it is made.
                 self.ask(&[Change::set(path, data).into()])?;
                 requests.push(create);
@@ -338,21 +339,21 @@ impl Call<'_> {
 
     /// Gives `held` of all names, made by an owner that stands behind others, to those, if they are still there. Whoever is first
     /// may be quicker.
-    fn unmark(&self, seen: &Seen) -> Result<(), Failure> {
+    fn give_marker_away(&self, seen: &Listing) -> Result<(), Failure> {
         let (owners, owner) = (&self.locks.owners, self.request.owner);
-        if !owners.get(owner).is_some_and(|nodes| nodes.is_marked) {
+        if !owners.get(owner).is_some_and(|nodes| nodes.has_marker) {
             return Ok(());
         }
         let unmark = |(name, children): (&Name, &Children)| {
             let first = children.line.0.first();
             let first = first.map(|first| Change::check(name.child(&first.id)));
-            let given = give_up_held(name, children, self.uuid(), 0);
+            let given = give_up_marker(name, children, self.uuid(), 0);
             Op::Multi(first.into_iter().chain([given]).collect())
         };
         let requests: Vec<_> = self.names.iter().zip(&seen.names).map(unmark).collect();
         // Without an answer it is asked again.
         self.ask(&requests)?;
-        owners.change(owner, |nodes| nodes.is_marked = false);
+        owners.change(owner, |nodes| nodes.has_marker = false);
         Ok(())
     }
 }

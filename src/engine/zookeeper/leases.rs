@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::call::Call;
 use super::client::{Change, Code, Failure, Op, Refused};
 use super::locks::Locks;
-use super::nodes::{self, Children, HELD, Name, marked};
+use super::nodes::{self, Children, MARKER, Name, read_marker};
 use crate::base::clock::Deadline;
-use crate::engine::line::{Entry, Found, uuid_of};
+use crate::engine::line::{Entry, OwnSnapshot, uuid_of};
 use crate::engine::{Outcome, Request};
 
 /// The lease of an owner, for one call.
@@ -106,9 +106,9 @@ impl Lease<'_> {
             return Ok(());
         };
         self.locks.owners.unwatch(self.request.owner);
-        if nodes.is_unclear || self.request.claim.is_exclusive() {
+        if nodes.has_inflight || self.request.claim.is_exclusive() {
             let mut names = self.locks.names(self.request).into_iter();
-            return names.try_for_each(|name| self.leave_with_held(&name));
+            return names.try_for_each(|name| self.leave_with_marker(&name));
         }
         let requests: Vec<_> = nodes.paths.into_iter().map(Op::delete).collect();
         self.locks.call_again(&requests, self.deadline).map(drop)
@@ -116,7 +116,7 @@ impl Lease<'_> {
 
     /// Its nodes are looked for. With each goes its `held`, to the one that is first, if there is one. One that stands behind may
     /// take it for the holder at any moment, and make `held` its own: so its node goes only while `held` is as it was seen.
-    fn leave_with_held(&self, name: &Name) -> Result<(), Failure> {
+    fn leave_with_marker(&self, name: &Name) -> Result<(), Failure> {
         while let Some([first, own]) = self.leaving(name)? {
             let all = first.into_iter().chain(own.iter().cloned()).collect();
             let mut done = self.locks.change_again(all, self.deadline)?;
@@ -133,7 +133,7 @@ impl Lease<'_> {
 
     /// What deletes the owner's nodes, if there are any, and what goes before that.
     fn leaving(&self, name: &Name) -> Result<Option<[Vec<Change>; 2]>, Failure> {
-        let (owner, held) = (self.request.owner, name.child(HELD));
+        let (owner, held) = (self.request.owner, name.child(MARKER));
         let requests = [
             Op::sync(&name.path),
             Op::children(&name.path),
@@ -151,8 +151,8 @@ impl Lease<'_> {
         }
         let uuid = uuid_of(owner);
         let first = match found {
-            Some((data, stat)) if marked(&data) == (uuid.to_owned(), false) => {
-                vec![give_up_held(name, &children, uuid, stat.version)]
+            Some((data, stat)) if read_marker(&data) == (uuid.to_owned(), false) => {
+                vec![give_up_marker(name, &children, uuid, stat.version)]
             }
             Some((_, stat)) => vec![Change::Check {
                 path: held,
@@ -168,7 +168,7 @@ impl Lease<'_> {
     }
 
     /// The owner's nodes, as far as they are known here.
-    pub(super) fn known(&self) -> Vec<Found> {
+    pub(super) fn known(&self) -> Vec<OwnSnapshot> {
         let paths = self
             .locks
             .owners
@@ -180,7 +180,7 @@ impl Lease<'_> {
             let (_, node) = paths.get(name)?.rsplit_once('/')?;
             nodes::entry_of(node)
         };
-        let found = |name| Found {
+        let found = |name| OwnSnapshot {
             own: own(name),
             is_broken,
         };
@@ -188,7 +188,7 @@ impl Lease<'_> {
     }
 
     /// The owner's nodes, as the leader has them. Others with its uuid, which a late request has made, are none of its lease.
-    pub(super) fn find(&self) -> Result<Vec<Found>, Failure> {
+    pub(super) fn find(&self) -> Result<Vec<OwnSnapshot>, Failure> {
         let seen = self.locks.again(self.deadline, || {
             Call::new(self.locks, self.request, self.deadline)?.look_at_own()
         })?;
@@ -206,7 +206,7 @@ impl Lease<'_> {
                     |path: &String| nodes::is_at_place_of(path, &name.child(&entry.id));
                 entry.is_of(self.request.owner) && known.iter().any(at_its_place)
             };
-            Found {
+            OwnSnapshot {
                 own: children.line.0.iter().find(is_its).cloned(),
                 is_broken: is_known_broken || children.is_broken(self.request.owner),
             }
@@ -228,8 +228,8 @@ fn has_changed(refused: &Refused) -> bool {
 }
 
 /// Leaves `held` in that version to whoever is first, or deletes it.
-pub(super) fn give_up_held(name: &Name, children: &Children, uuid: &str, version: i32) -> Change {
-    let (path, version) = (name.child(HELD), Some(version));
+pub(super) fn give_up_marker(name: &Name, children: &Children, uuid: &str, version: i32) -> Change {
+    let (path, version) = (name.child(MARKER), Some(version));
     match children.first_exclusive().filter(|first| *first != uuid) {
         Some(first) => Change::Set {
             path,

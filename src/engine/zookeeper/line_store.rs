@@ -8,7 +8,7 @@ use super::call::Call;
 use super::client::{Failure, Op, Watcher};
 use super::leases::Lease;
 use super::locks::Locks;
-use super::nodes::{Card, Children};
+use super::nodes::{Children, NodeData};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::owner::Owner;
@@ -184,7 +184,7 @@ impl NodeWatch {
         // Without its session it has no place any more.
         let nodes = call.locks.owners.get(call.request.owner);
         let is_in_line = nodes.is_some_and(|nodes| nodes.session == call.session.id());
-        let holder = replies.data()?.map(|(card, _)| Card::of(&card).owner);
+        let holder = replies.data()?.map(|(data, _)| NodeData::of(&data).owner);
         let holder = holder.map(|owner| owner.holder().to_owned());
         Ok(Watched {
             watch: NodeWatch {

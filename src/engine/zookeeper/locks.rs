@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::Sessions;
 use super::client::{
-    Change, Code, Failure, Kind, News, Op, Refused, Replies, Reply, Session, Told, Watcher,
+    Change, Code, Failure, Kind, News, Op, Refused, Replies, Reply, Session, WatchEvent, Watcher,
 };
-use super::nodes::{self, Card, Children, LeadersClock, Name, left};
+use super::nodes::{self, Children, LeadersClock, Name, NodeData, left};
 use super::owners::{Contended, Owners};
 use super::teller::Teller;
 use crate::base::cancel::Cancel;
@@ -26,7 +26,7 @@ use crate::engine::{Request, Telling, Unanswered};
 pub(super) struct Locks {
     pub(super) owners: Owners,
     /// Nodes that are still to be deleted, after their owners have lost them to time.
-    leftovers: Mutex<Vec<String>>,
+    garbage: Mutex<Vec<String>>,
     deletes: Teller,
     /// When this locker looks next whether a namespace is to be swept.
     pub(super) sweeps: Mutex<HashMap<Box<str>, BootInstant>>,
@@ -51,10 +51,10 @@ impl Locks {
     }
 
     fn of(sessions: Sessions, ttl: Duration, clock: Arc<dyn Clock>) -> Arc<Self> {
-        let (owners, leftovers, deletes, sweeps, contended, closed) = Default::default();
+        let (owners, garbage, deletes, sweeps, contended, closed) = Default::default();
         Arc::new(Locks {
             owners,
-            leftovers,
+            garbage,
             deletes,
             sweeps,
             contended,
@@ -143,7 +143,7 @@ impl Locks {
         if paths.is_empty() {
             return;
         }
-        self.leftovers.lock().extend(paths);
+        self.garbage.lock().extend(paths);
         let locks = Arc::downgrade(self);
         let job = move || delete(&locks);
         if let Err(e) = self.deletes.start([Box::new(job) as Telling]) {
@@ -153,14 +153,14 @@ impl Locks {
 
     /// Whether one of these is about to be deleted.
     pub(super) fn deletes(&self, paths: &[String]) -> bool {
-        let leftovers = self.leftovers.lock();
-        paths.iter().any(|path| leftovers.contains(path))
+        let garbage = self.garbage.lock();
+        paths.iter().any(|path| garbage.contains(path))
     }
 
     /// The locker is gone: the session ends at once, if nobody goes on with what it has.
     pub(super) fn close(&self, deadline: &Deadline) {
         self.closed.set();
-        if self.owners.is_empty() && self.leftovers.lock().is_empty() {
+        if self.owners.is_empty() && self.garbage.lock().is_empty() {
             self.sessions.close(deadline);
         }
     }
@@ -317,21 +317,21 @@ impl Locks {
         Watcher::calling(move |told| {
             let Some(locks) = locks.upgrade() else { return };
             match told {
-                Told::Changed => locks.owners.node_is_gone(&owner, true),
-                Told::Deleted => locks.owners.node_is_gone(&owner, false),
-                Told::ConnectionLost => locks.owners.watch_is_lost(&owner),
+                WatchEvent::Changed => locks.owners.node_is_gone(&owner, true),
+                WatchEvent::Deleted => locks.owners.node_is_gone(&owner, false),
+                WatchEvent::ConnectionLost => locks.owners.watch_is_lost(&owner),
             }
         })
     }
 
     /// What is in the node of an owner.
-    pub(super) fn card(&self, request: Request<'_>, token: Option<u64>) -> Vec<u8> {
-        let card = Card {
+    pub(super) fn node_data(&self, request: Request<'_>, token: Option<u64>) -> Vec<u8> {
+        let data = NodeData {
             owner: request.owner.clone(),
             ttl_millis: request.ttl.as_millis().try_into().unwrap_or(u64::MAX),
             token,
         };
-        card.to_bytes()
+        data.to_bytes()
     }
 
     /// What is told of a name, or of none.
@@ -353,15 +353,15 @@ impl Locks {
 fn delete(locks: &Weak<Locks>) {
     let mut pauses = DEFERRED_PAUSES.waits();
     while let Some(locks) = locks.upgrade().filter(|locks| !locks.closed.is_set()) {
-        let paths = locks.leftovers.lock().clone();
+        let paths = locks.garbage.lock().clone();
         if paths.is_empty() {
             return;
         }
         let requests: Vec<_> = paths.iter().cloned().map(Op::delete).collect();
         let until = Deadline::after(TRY).or(&locks.closed);
         if locks.call(&requests, &until).is_ok() {
-            let mut leftovers = locks.leftovers.lock();
-            leftovers.retain(|path| !paths.contains(path));
+            let mut garbage = locks.garbage.lock();
+            garbage.retain(|path| !paths.contains(path));
             continue;
         }
         let pause = pauses.next().unwrap_or(DEFERRED_PAUSES.cap);

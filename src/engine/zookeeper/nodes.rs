@@ -9,7 +9,7 @@
 //! | `p2of5-<uuid>-lock-<number>` | or two of five permits |
 //! | `kx-…`, `kr-…`, `kp2of5-…` | a place that is kept after its owner has released it |
 //! | `_c_<uuid>-lock-<number>` | the same of Apache Curator's `InterProcessMutex`: exclusively |
-//! | `held` | which exclusive owner was let in last and hasn't released the lock |
+//! | `held` | the holder marker: which exclusive owner was let in last and hasn't released the lock |
 //! | `b-<uuid>` | an owner whose lock somebody broke |
 //! | `value` | the value that the lock protects |
 //!
@@ -26,7 +26,7 @@ use crate::base::owner::Owner;
 use crate::base::{percent, sys};
 use crate::engine::line::{Entry, Line, Who, uuid_of};
 
-pub(super) const HELD: &str = "held";
+pub(super) const MARKER: &str = "held";
 pub(super) const VALUE: &str = "value";
 const BROKEN: &str = "b-";
 /// What stands before the number.
@@ -181,7 +181,7 @@ pub(super) struct Children {
     /// Of each owner only the uuid is known.
     pub(super) line: Line,
     /// Whether an exclusive owner was let in and hasn't released the lock.
-    pub(super) is_marked: bool,
+    pub(super) has_marker: bool,
     /// Owners whose locks were broken.
     pub(super) broken: Vec<String>,
     /// Which transaction made or deleted a child last; 0 of a name without a node.
@@ -201,7 +201,7 @@ impl Children {
         let mut entries = Vec::new();
         for node in &nodes {
             match broken_owner(node) {
-                _ if node == HELD => children.is_marked = true,
+                _ if node == MARKER => children.has_marker = true,
                 Some(owner) => children.broken.push(owner.to_owned()),
                 None => entries.extend(entry_of(node)),
             }
@@ -236,13 +236,13 @@ const FAR: i32 = 1 << 30;
 /// What is in an owner's node: itself, for how long its lease lasts without renewal, and the token of a lease that isn't of its
 /// own place in the order of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Card {
+pub(super) struct NodeData {
     pub(super) owner: Owner,
     pub(super) ttl_millis: u64,
     pub(super) token: Option<u64>,
 }
 
-impl Card {
+impl NodeData {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut text = format!("{}\n{}", self.owner.as_str(), self.ttl_millis);
         if let Some(token) = self.token {
@@ -255,7 +255,7 @@ impl Card {
     pub(super) fn of(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let mut lines = text.split('\n');
-        Card {
+        NodeData {
             owner: Owner::from_text(lines.next().unwrap_or_default()),
             ttl_millis: lines.next().and_then(|ttl| ttl.parse().ok()).unwrap_or(0),
             token: lines.next().and_then(|token| token.parse().ok()),
@@ -264,14 +264,14 @@ impl Card {
 }
 
 /// What `held` says: who was let in, and whether that one was told that the one before never released the lock.
-pub(super) fn mark(owner: &Owner, abandoned: bool) -> Vec<u8> {
+pub(super) fn marker(owner: &Owner, abandoned: bool) -> Vec<u8> {
     let uuid = uuid_of(owner);
     let told = if abandoned { "\nabandoned" } else { "" };
     format!("{uuid}{told}").into_bytes()
 }
 
 /// Who that is, and whether it was told so.
-pub(super) fn marked(bytes: &[u8]) -> (String, bool) {
+pub(super) fn read_marker(bytes: &[u8]) -> (String, bool) {
     let text = String::from_utf8_lossy(bytes);
     let (uuid, told) = text.split_once('\n').unwrap_or((&text, ""));
     (uuid.to_owned(), told == "abandoned")

@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::client::{Change, Code, Failure, Op, Stat};
 use super::diagnosis;
 use super::line_store::ZooKeeperStore;
-use super::nodes::{self, Card, Children, HELD, LeadersClock, Name, VALUE, left, marked};
+use super::nodes::{
+    self, Children, LeadersClock, MARKER, Name, NodeData, VALUE, left, read_marker,
+};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result as PublicResult;
@@ -152,7 +154,7 @@ impl ZooKeeperStore {
         deadline: &Deadline,
     ) -> Result<Contents, Failure> {
         let shown = shown.iter().map(|entry| &*entry.id);
-        let nodes: Vec<_> = shown.chain([HELD]).map(str::to_owned).collect();
+        let nodes: Vec<_> = shown.chain([MARKER]).map(str::to_owned).collect();
         let gets: Vec<_> = nodes.iter().map(|node| Op::get(name.child(node))).collect();
         let mut replies = self.0.call_again(&gets, deadline)?;
         let contents = nodes.into_iter().map(|node| Ok((node, replies.data()?)));
@@ -274,13 +276,13 @@ fn fill(entry: &mut Entry, contents: &Contents) {
     let Some((content, stat)) = contents.get(&entry.id) else {
         return;
     };
-    let card = Card::of(content);
+    let data = NodeData::of(content);
     if let Who::Owner(owner) = &mut entry.who
-        && uuid_of(&card.owner) == uuid_of(owner)
+        && uuid_of(&data.owner) == uuid_of(owner)
     {
-        *owner = card.owner;
+        *owner = data.owner;
     }
-    entry.token = card.token;
+    entry.token = data.token;
     entry.session = Some(stat.ephemeral_owner);
 }
 
@@ -288,7 +290,9 @@ fn facts_of(entry: &Entry, contents: &Contents, leaders_now: Option<i64>) -> Fac
     let Some((content, stat)) = contents.get(&entry.id) else {
         return Facts::default();
     };
-    let held = contents.get(HELD).map(|(held, stat)| (marked(held), stat));
+    let held = contents
+        .get(MARKER)
+        .map(|(held, stat)| (read_marker(held), stat));
     let own =
         held.filter(|((uuid, _), _)| entry.owner().is_some_and(|owner| uuid_of(owner) == uuid));
     let is_told = own.as_ref().is_some_and(|((_, is_told), _)| *is_told);
@@ -304,7 +308,7 @@ fn facts_of(entry: &Entry, contents: &Contents, leaders_now: Option<i64>) -> Fac
         remaining: match entry.is_kept() {
             true => leaders_now.map(|now| left(content, stat, now)),
             // Its session may end as late as that, if it isn't there any more.
-            false => Some(Duration::from_millis(Card::of(content).ttl_millis)),
+            false => Some(Duration::from_millis(NodeData::of(content).ttl_millis)),
         },
     }
 }

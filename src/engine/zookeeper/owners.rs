@@ -50,7 +50,7 @@ pub(super) struct Nodes {
     /// The path of its node for each of its names.
     pub(super) paths: Vec<String>,
     /// Whether there may be others, because a question has no answer.
-    pub(super) is_unclear: bool,
+    pub(super) has_inflight: bool,
     /// Of one that was let in: when its lease ends.
     pub(super) until: Option<BootInstant>,
     /// Of one that may have a lease without knowing: when that ends.
@@ -62,7 +62,7 @@ pub(super) struct Nodes {
     /// Which transaction has made the last of its nodes, if that is known yet.
     pub(super) created: Option<i64>,
     /// Whether `held` beside its nodes is its own.
-    pub(super) is_marked: bool,
+    pub(super) has_marker: bool,
     /// Whether it came when nobody had the lock, and hasn't made `held`: so it makes sure of that before it goes on.
     pub(super) found_free: bool,
     /// Whether the owner before never released the lock.
@@ -79,13 +79,13 @@ impl Owners {
         let mut all = self.all.lock();
         let nodes = all.owners.entry(owner.as_str().into());
         let nodes = nodes.or_default();
-        (nodes.session, nodes.is_unclear) = (session, true);
+        (nodes.session, nodes.has_inflight) = (session, true);
     }
 
     /// It has just these.
     pub(super) fn has(&self, owner: &Owner, paths: Vec<String>) {
         self.change(owner, |nodes| {
-            (nodes.paths, nodes.is_unclear) = (paths, false);
+            (nodes.paths, nodes.has_inflight) = (paths, false);
             nodes.is_deleting = false;
         });
     }
@@ -133,7 +133,7 @@ impl Owners {
     pub(super) fn is_watched(&self, owner: &Owner, session: i64) -> bool {
         let is_watched = self.change(owner, |nodes| {
             let stand = nodes.watchers.iter().filter(|one| one.stands()).count();
-            let is_known = nodes.session == session && !nodes.is_unclear && !nodes.is_deleting;
+            let is_known = nodes.session == session && !nodes.has_inflight && !nodes.is_deleting;
             is_known && stand > 0 && stand == nodes.paths.len()
         });
         is_watched == Some(true)

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::client::{Change, Failure, Op, Stat};
 use super::locks::Locks;
-use super::nodes::{self, Children, HELD, LeadersClock, Name, left};
+use super::nodes::{self, Children, LeadersClock, MARKER, Name, left};
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::limits::ABANDONMENT;
 use crate::base::sys;
@@ -197,8 +197,8 @@ fn candidates(children: &Children) -> Vec<(Kind, String)> {
     let entries = || children.line.0.iter();
     let kept = entries().filter(|entry| entry.is_kept());
     found.extend(kept.map(|entry| (Kind::Kept, entry.id.clone())));
-    if children.is_marked && entries().all(Entry::is_kept) {
-        found.push((Kind::Old, HELD.to_owned()));
+    if children.has_marker && entries().all(Entry::is_kept) {
+        found.push((Kind::Old, MARKER.to_owned()));
     }
     found
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::txn::LeaseId;
-use super::{Renewal, Seen};
+use super::{MemberTerm, Renewal};
 use crate::base::clock::BootInstant;
 
 /// The answer to a transaction.
@@ -18,7 +18,7 @@ pub(crate) struct Answer {
     /// The servers' revision after it.
     pub(crate) revision: u64,
     /// The member that has answered, and in which term.
-    pub(crate) by: Seen,
+    pub(crate) by: MemberTerm,
     /// Of the operations that were carried out, in their order.
     pub(crate) results: Vec<OpResult>,
     /// How many keys there are in the range that has most of those that were read, whatever was the limit.
@@ -62,7 +62,7 @@ pub(crate) struct Touched {
     pub(crate) lease: LeaseId,
     pub(crate) since: BootInstant,
     /// It knew so before, too.
-    pub(crate) by: Seen,
+    pub(crate) by: MemberTerm,
 }
 
 /// What a host says of itself and its cluster, or why it says nothing.
@@ -101,7 +101,7 @@ pub(crate) struct Event {
 
 /// What one message of a watch tells.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum WatchMessage {
     /// The watch has begun, and tells what comes after that revision.
     Begun(u64),
     Events(Vec<Event>),
@@ -115,7 +115,7 @@ pub(super) fn transaction(answer: &Value) -> Option<Answer> {
     Some(Answer {
         succeeded: flag(answer, "succeeded")?,
         revision: revision(header, "revision")?,
-        by: seen(header)?,
+        by: member_term(header)?,
         results: list(answer, "responses", result)?,
         most_keys: list(answer, "responses", count)?
             .into_iter()
@@ -139,7 +139,7 @@ pub(super) fn granted_for(answer: &Value) -> Option<u64> {
 pub(super) fn keep_alive(answer: &Value) -> Option<Renewal> {
     let result = answer.get("result")?;
     Some(Renewal {
-        by: Some(seen(result.get("header")?)?),
+        by: Some(member_term(result.get("header")?)?),
         is_there: number::<u64>(result, "TTL")? > 0,
     })
 }
@@ -167,18 +167,18 @@ pub(super) fn status(answer: &Value) -> Option<MemberStatus> {
 }
 
 /// One message of a watch.
-pub(super) fn told(message: &Value) -> Option<Told> {
+pub(super) fn watch_message(message: &Value) -> Option<WatchMessage> {
     let result = message.get("result")?;
     if flag(result, "canceled")? {
         let reason = result
             .get("cancel_reason")
             .map_or(Some("no reason is given"), Value::as_str);
-        return Some(Told::Ended(reason?.to_owned()));
+        return Some(WatchMessage::Ended(reason?.to_owned()));
     }
     if flag(result, "created")? {
-        return revision(result.get("header")?, "revision").map(Told::Begun);
+        return revision(result.get("header")?, "revision").map(WatchMessage::Begun);
     }
-    list(result, "events", event).map(Told::Events)
+    list(result, "events", event).map(WatchMessage::Events)
 }
 
 fn event(event: &Value) -> Option<Event> {
@@ -216,8 +216,8 @@ fn key_value(entry: &Value) -> Option<KeyValue> {
     })
 }
 
-fn seen(header: &Value) -> Option<Seen> {
-    Some(Seen {
+fn member_term(header: &Value) -> Option<MemberTerm> {
+    Some(MemberTerm {
         member: number(header, "member_id")?,
         term: number(header, "raft_term")?,
     })
@@ -318,7 +318,7 @@ mod tests {
     fn answer_has_a_revision_and_who_gave_it() {
         let found = transaction(&json!({ "header": header() })).unwrap();
         let (member, term) = (10619753999200686632, 4);
-        assert_eq!(found.by, Seen { member, term });
+        assert_eq!(found.by, MemberTerm { member, term });
         assert_eq!((found.succeeded, found.revision), (false, 2));
         assert_eq!(found.results, []);
     }
@@ -346,9 +346,9 @@ mod tests {
                 .as_object_mut()
                 .unwrap()
                 .extend(more.as_object().unwrap().clone());
-            told(&json!({ "result": result })).unwrap()
+            watch_message(&json!({ "result": result })).unwrap()
         };
-        assert_eq!(message(json!({ "created": true })), Told::Begun(2));
+        assert_eq!(message(json!({ "created": true })), WatchMessage::Begun(2));
         let events = message(json!({ "events": [
             { "kv": { "key": "YQ==", "mod_revision": "5", "version": "1" } },
             { "type": "DELETE", "kv": { "key": "Yg==", "mod_revision": "6" } },
@@ -357,10 +357,16 @@ mod tests {
             key: key.to_owned(),
             revision,
         };
-        assert_eq!(events, Told::Events(vec![event("a", 5), event("b", 6)]));
+        assert_eq!(
+            events,
+            WatchMessage::Events(vec![event("a", 5), event("b", 6)])
+        );
         let denied =
             json!({ "canceled": true, "created": true, "cancel_reason": "permission denied" });
-        assert_eq!(message(denied), Told::Ended("permission denied".into()));
+        assert_eq!(
+            message(denied),
+            WatchMessage::Ended("permission denied".into())
+        );
     }
 
     #[test]
@@ -377,7 +383,7 @@ mod tests {
         ] {
             assert_eq!(transaction(&answer), None, "{answer}");
             assert!(
-                keep_alive(&answer).is_none() && told(&answer).is_none(),
+                keep_alive(&answer).is_none() && watch_message(&answer).is_none(),
                 "{answer}"
             );
             assert!(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use httparse::{EMPTY_HEADER, Header, Response, Status};
 use serde_json::Value;
 
-use super::Seen;
+use super::MemberTerm;
 use super::failure::{Effect, Failed, Failure};
 use crate::base::clock::Deadline;
 use crate::engine::net::stream::Stream;
@@ -27,7 +27,7 @@ pub(super) struct Connection {
     /// Whether anything has come.
     has_answered: bool,
     /// What the last linearizable answer of its host said.
-    seen: Option<Seen>,
+    seen: Option<MemberTerm>,
 }
 
 /// The body of an answer, as it comes.
@@ -44,7 +44,7 @@ const LONGEST_ANSWER: usize = 16 << 20;
 
 impl Connection {
     /// By what its host is known to have said before, if anything.
-    pub(super) fn new(stream: Stream, host: Arc<str>, seen: Option<Seen>) -> Self {
+    pub(super) fn new(stream: Stream, host: Arc<str>, seen: Option<MemberTerm>) -> Self {
         Connection {
             stream,
             host,
@@ -65,11 +65,11 @@ impl Connection {
         self.is_in_step
     }
 
-    pub(super) fn seen(&self) -> Option<Seen> {
+    pub(super) fn seen(&self) -> Option<MemberTerm> {
         self.seen
     }
 
-    pub(super) fn see(&mut self, seen: Seen) {
+    pub(super) fn see(&mut self, seen: MemberTerm) {
         self.seen = Some(seen);
     }
 

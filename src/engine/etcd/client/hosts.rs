@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Seen;
+use super::MemberTerm;
 use super::connection::Connection;
 use super::failure::{Effect, Failed, Failure};
 use crate::base::clock::Deadline;
@@ -33,7 +33,7 @@ struct Host {
     connector: Connector,
     pool: Pool<Connection>,
     /// What it said last on any connection, for those to come.
-    seen: Mutex<Option<Seen>>,
+    seen: Mutex<Option<MemberTerm>>,
 }
 
 /// The connection on which an answer came.

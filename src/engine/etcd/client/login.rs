@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Renewal;
-use super::answers::{self, Answer, Event, MemberStatus, Told, told};
+use super::answers::{self, Answer, Event, MemberStatus, WatchMessage, watch_message};
 use super::connection::{Connection, Incoming, STATUS};
 use super::failure::{Effect, Failed, Failure};
 use super::hosts::{Hosts, Used};
@@ -227,9 +227,9 @@ impl Watch {
         self.used.connection.wait_until(until);
         loop {
             match self.messages.next(&mut self.used.connection) {
-                Ok(Told::Events(events)) if !events.is_empty() => return Ok(events),
-                Ok(Told::Begun(_) | Told::Events(_)) => {}
-                Ok(Told::Ended(reason)) => return Err(Failed::ended(&reason).why),
+                Ok(WatchMessage::Events(events)) if !events.is_empty() => return Ok(events),
+                Ok(WatchMessage::Begun(_) | WatchMessage::Events(_)) => {}
+                Ok(WatchMessage::Ended(reason)) => return Err(Failed::ended(&reason).why),
                 Err(failed) if failed.why.is_timeout() => return Ok(Vec::new()),
                 Err(failed) => {
                     self.hosts.rotation.failed(self.used.host);
@@ -270,24 +270,26 @@ impl Messages {
         let mut begun = 0;
         while begun < ranges.len() {
             let after = match messages.next(host.connection)? {
-                Told::Begun(revision) => {
+                WatchMessage::Begun(revision) => {
                     begun += 1;
                     revision
                 }
-                Told::Events(events) => events.iter().map(|one| one.revision).max().unwrap_or(0),
-                Told::Ended(reason) => return Err(Failed::ended(&reason)),
+                WatchMessage::Events(events) => {
+                    events.iter().map(|one| one.revision).max().unwrap_or(0)
+                }
+                WatchMessage::Ended(reason) => return Err(Failed::ended(&reason)),
             };
             messages.begins_after = messages.begins_after.max(after);
         }
         Ok(messages)
     }
 
-    fn next(&mut self, connection: &mut Connection) -> Result<Told, Failed> {
+    fn next(&mut self, connection: &mut Connection) -> Result<WatchMessage, Failed> {
         loop {
             if let Some(line) = self.line() {
                 let message: Value =
                     serde_json::from_slice(&line).map_err(|_| Failed::surprised())?;
-                return match told(&message) {
+                return match watch_message(&message) {
                     Some(told) => Ok(told),
                     None => Err(Failed::not_understood(&message)),
                 };

@@ -267,7 +267,7 @@ const TIME_TO_LIVE: &str = "/v3/lease/timetolive";
 
 /// A member, and the term that it has answered in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct MemberTerm {
     pub(crate) member: u64,
     pub(crate) term: u64,
 }
@@ -276,7 +276,7 @@ pub(crate) struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Renewal {
     /// Which, and in which term it knew itself to be; `None`: it didn't say so.
-    by: Option<Seen>,
+    by: Option<MemberTerm>,
     /// Whether there is such a lease.
     is_there: bool,
 }
@@ -302,14 +302,14 @@ enum Verdict {
 /// What is known about a member. It never forgets a term: also when it starts again it follows no leader of an earlier one.
 #[derive(Clone, Copy, Debug)]
 struct Proof {
-    known: Option<Seen>,
+    known: Option<MemberTerm>,
     /// Whether it has answered a read of this proof: then it knows of all leases that were granted before.
     has_read: bool,
 }
 
 impl Proof {
     /// By its last linearizable answer, if there was one.
-    fn after(seen: Option<Seen>) -> Self {
+    fn after(seen: Option<MemberTerm>) -> Self {
         Proof {
             known: seen,
             has_read: false,
@@ -317,7 +317,7 @@ impl Proof {
     }
 
     /// Judges a renewal by the linearizable read that was sent after its answer had come.
-    fn judge(&mut self, renewal: Renewal, read: Seen) -> Verdict {
+    fn judge(&mut self, renewal: Renewal, read: MemberTerm) -> Verdict {
         let known = self.known.replace(read);
         let has_read = std::mem::replace(&mut self.has_read, true);
         let by_same = renewal.by.is_none_or(|by| by.member == read.member);

@@ -44,19 +44,19 @@ impl Cluster {
     }
 
     /// What that member says of itself.
-    fn answer(&self, member: usize) -> Seen {
+    fn answer(&self, member: usize) -> MemberTerm {
         let term = self.members[member].term;
-        Seen {
+        MemberTerm {
             member: member as u64,
             term,
         }
     }
 
     /// A linearizable read, by which the member hears of the leader.
-    fn read(&mut self, member: usize) -> Seen {
+    fn read(&mut self, member: usize) -> MemberTerm {
         let (leader, term) = (self.leader, self.term);
         self.members[member] = Member { leader, term };
-        Seen {
+        MemberTerm {
             member: member as u64,
             term,
         }
@@ -106,7 +106,7 @@ fn what_a_later_read_confirms_was_done_by_the_leader() {
 
 #[test]
 fn lease_is_gone_when_the_member_knows_all_leases() {
-    let read = Seen { member: 1, term: 5 };
+    let read = MemberTerm { member: 1, term: 5 };
     let mut proof = Proof::after(Some(read));
     let by = Some(read);
     let renewal = Renewal {
@@ -119,7 +119,7 @@ fn lease_is_gone_when_the_member_knows_all_leases() {
 
 #[test]
 fn member_that_is_not_known_takes_two_rounds() {
-    let read = Seen { member: 1, term: 5 };
+    let read = MemberTerm { member: 1, term: 5 };
     let by = Some(read);
     let mut proof = Proof::after(None);
     let renewal = Renewal { by, is_there: true };
@@ -136,11 +136,11 @@ fn member_that_is_not_known_takes_two_rounds() {
         Verdict::Gone
     );
     let other = Renewal {
-        by: Some(Seen { member: 2, term: 5 }),
+        by: Some(MemberTerm { member: 2, term: 5 }),
         is_there: true,
     };
     assert_eq!(proof.judge(other, read), Verdict::Unproven);
-    let elsewhere = Seen { member: 2, term: 5 };
+    let elsewhere = MemberTerm { member: 2, term: 5 };
     assert_eq!(proof.judge(other, elsewhere), Verdict::Unproven);
     assert_eq!(proof.judge(other, elsewhere), Verdict::Kept);
 }

@@ -14,7 +14,7 @@ fn own(since: u64) -> Own {
             since: BootInstant::START.plus(Duration::from_secs(since)),
             revision: 0,
         },
-        is_unclear: false,
+        has_inflight: false,
         ..Own::unknown()
     }
 }
@@ -22,22 +22,22 @@ fn own(since: u64) -> Own {
 #[test]
 fn owner_that_may_have_left_keys_comes_back_to_them() {
     let id = |owners: &Owners, owner: &Owner| owners.find(owner).map(|own| own.id);
-    for (is_unclear, has_entered) in [(false, false), (true, false), (false, true)] {
+    for (has_inflight, has_marker) in [(false, false), (true, false), (false, true)] {
         let (owners, owner) = (Owners::default(), Owner::new());
         let own = Own {
             id: "7".into(),
-            is_unclear,
-            has_entered,
+            has_inflight,
+            has_marker,
             ..own(1)
         };
         owners.set(&owner, own, BootInstant::START, Duration::from_secs(10));
-        let comes_back = is_unclear || has_entered;
+        let comes_back = has_inflight || has_marker;
         // Also if it is given up twice.
         for is_first in [true, false] {
             assert_eq!(owners.remove(&owner).is_some(), is_first);
             assert!(owners.get(&owner).is_none());
             let left = comes_back.then(|| "7".to_owned());
-            assert_eq!(id(&owners, &owner), left, "{is_unclear} {has_entered}");
+            assert_eq!(id(&owners, &owner), left, "{has_inflight} {has_marker}");
         }
     }
 }

@@ -27,7 +27,7 @@
 //!   this session sends later.
 //! - *The connection is lost.* What was sent has no answer, and may have been carried out. It isn't sent again. Who wants to
 //!   send waits for the next connection, until its deadline.
-//! - *A watch meets that.* All watchers are told [`Told::ConnectionLost`], also those whose answers are missing, and ask again.
+//! - *A watch meets that.* All watchers are told [`WatchEvent::ConnectionLost`], also those whose answers are missing, and ask again.
 //!   Watches aren't made anew: whoever waits has to look anyway.
 //! - *A write fails, or a part of it is sent.* The connection is closed, and the thread finds its end.
 //! - *A server is cut off from its leader.* It doesn't answer a `sync`, and is left for its silence.
@@ -49,7 +49,7 @@ pub(super) use self::servers::{Hosts, Word};
 pub(super) use self::shared::News;
 use self::shared::{Phase, Shared};
 use self::watch::AnswerSlot;
-pub(super) use self::watch::{Told, Watcher};
+pub(super) use self::watch::{WatchEvent, Watcher};
 use self::wire::{Handshake, LONGEST_REQUEST};
 use super::address::Address;
 use crate::base::clock::{BootInstant, Clock, Deadline};
@@ -161,7 +161,7 @@ impl Session {
         is_as_long(&connection, millis)?;
         let shared = Shared::new(servers, &connection, (timeout, tick), clock);
         let session = Arc::new(Session {
-            id: connection.welcome.session,
+            id: connection.response.session,
             shared: Arc::new(shared),
             process: Process::current(),
         });
@@ -329,7 +329,7 @@ fn check(timeout: Duration, bounds: Bounds, tick: Duration, is_given: bool) -> R
 
 /// Refuses a session of another length than was asked for: servers may differ.
 fn is_as_long(connection: &Connection, millis: i32) -> Result<(), Failure> {
-    let given = connection.welcome.timeout;
+    let given = connection.response.timeout;
     if given == millis {
         return Ok(());
     }

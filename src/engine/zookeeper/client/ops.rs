@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::vec;
 
 use super::failure::{Code, Failure};
-use super::watch::{AnswerSlot, Listening, Told, Watched, Watcher};
+use super::watch::{AnswerSlot, Listening, WatchEvent, Watched, Watcher};
 use super::wire::{Acl, Expected, frame};
 use crate::base::clock::BootInstant;
 
@@ -346,7 +346,7 @@ impl Pending {
             slot.fail(failure);
         }
         if let Some((.., listening)) = &self.request.watch {
-            listening.tell(Told::ConnectionLost);
+            listening.tell(WatchEvent::ConnectionLost);
         }
     }
 }

@@ -221,7 +221,7 @@ impl Servers {
     pub(super) fn bounds(&self, clock: &dyn Clock, deadline: &Deadline) -> Result<Bounds, Failure> {
         let ask = |place, timeout, deadline: &Deadline| {
             let connection = self.connect(place, Handshake::new(timeout), clock, deadline)?;
-            let millis = u64::try_from(connection.welcome.timeout).unwrap_or_default();
+            let millis = u64::try_from(connection.response.timeout).unwrap_or_default();
             let mut close = frame(&Op::Close, self.acl());
             number(&mut close, 1);
             connection.reader.writer().write_all(&close)?;
@@ -254,7 +254,7 @@ impl Servers {
 pub(super) struct Connection {
     pub(super) reader: ReadHalf,
     pub(super) frames: Frames,
-    pub(super) welcome: Handshake,
+    pub(super) response: Handshake,
     /// Read before the handshake was sent.
     pub(super) sent: BootInstant,
     /// Read after it was answered.
@@ -280,14 +280,14 @@ impl Connection {
         let mut frames = Frames::default();
         // By the deadline that the reader has.
         let mut next = || frames.next(&mut reader)?.ok_or(Failure::TimedOut);
-        let welcome = Handshake::answer(&next()?)?;
-        if auth.is_some() && welcome.timeout > 0 {
+        let response = Handshake::answer(&next()?)?;
+        if auth.is_some() && response.timeout > 0 {
             is_logged_in(&next()?)?;
         }
         Ok(Connection {
             reader,
             frames,
-            welcome,
+            response,
             sent,
             answered: clock.now(),
         })

@@ -9,7 +9,7 @@ use super::jute::{Decoder, Malformed};
 use super::ops::{Item, Pending, Purpose, Refused, Reply};
 use super::servers::{Connection, Servers};
 use super::thread::Proof;
-use super::watch::{Told, Watches};
+use super::watch::{WatchEvent, Watches};
 use super::wire::{Handshake, Header, number};
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};
@@ -57,7 +57,7 @@ impl Shared {
             closed: Cancel::default(),
             writer: TimedMutex::from(Some(connection.reader.writer())),
             state: Mutex::new(State::new(
-                connection.welcome,
+                connection.response,
                 phase,
                 proof,
                 connection.answered,
@@ -198,7 +198,7 @@ impl Shared {
         pending.iter().for_each(|one| one.fail(failure()));
         watches
             .iter()
-            .for_each(|one| one.tell(Told::ConnectionLost));
+            .for_each(|one| one.tell(WatchEvent::ConnectionLost));
         listener
     }
 

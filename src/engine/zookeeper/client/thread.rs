@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::jute::Decoder;
 use super::servers::Connection;
 use super::shared::{News, Shared, State};
-use super::watch::{Event, Told};
+use super::watch::{Event, WatchEvent};
 use super::wire::{AUTH_FAILED, EVENT_XID, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header};
 use crate::base::backoff::Waits;
 use crate::base::clock::{BootInstant, Deadline};
@@ -159,8 +159,8 @@ fn deliver(shared: &Shared, frame: &[u8]) -> Result<(), Failure> {
         let watches = state.watches.take(event, &path);
         drop(state);
         let told = match event {
-            Event::Deleted => Told::Deleted,
-            Event::Changed(_) => Told::Changed,
+            Event::Deleted => WatchEvent::Deleted,
+            Event::Changed(_) => WatchEvent::Changed,
         };
         watches.iter().for_each(|one| one.tell(told));
         return Ok(());
@@ -212,9 +212,9 @@ fn take_up(shared: &Shared, place: usize, deadline: &Deadline) -> Result<Connect
     let ours = shared.state.lock().handshake;
     let clock = &*shared.clock;
     let connection = shared.servers.connect(place, ours, clock, deadline)?;
-    let welcome = &connection.welcome;
+    let response = &connection.response;
     // A server that was told of other bounds meanwhile would end it earlier than this one reckons.
-    if welcome.session != ours.session || welcome.timeout < ours.timeout {
+    if response.session != ours.session || response.timeout < ours.timeout {
         return Err(Failure::Ended);
     }
     shared.connected(&connection);

@@ -100,7 +100,7 @@ pub(super) struct Listening(Weak<Waited<Watching>>);
 
 /// What a watcher was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum WatchEvent {
     /// The node was made, or its data was changed, or a child of it was made or deleted.
     Changed,
     /// The node was deleted.
@@ -113,7 +113,7 @@ pub(crate) enum Told {
 struct Watching {
     state: WatchState,
     /// What is called on the session's thread.
-    call: Option<Box<dyn FnOnce(Told) + Send>>,
+    call: Option<Box<dyn FnOnce(WatchEvent) + Send>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ enum WatchState {
     Asked,
     /// A server has answered that it watches.
     Set,
-    Told(Told),
+    Told(WatchEvent),
 }
 
 impl Watcher {
@@ -132,19 +132,19 @@ impl Watcher {
     }
 
     /// One that also calls, once, on the session's thread. The call must not block, nor ask the session.
-    pub(crate) fn calling(call: impl FnOnce(Told) + Send + 'static) -> Self {
+    pub(crate) fn calling(call: impl FnOnce(WatchEvent) + Send + 'static) -> Self {
         let watcher = Watcher::new();
         watcher.0.change(|one| one.call = Some(Box::new(call)));
         watcher
     }
 
     /// Blocks until it is told something, or until then. What it was told it says again and again.
-    pub(crate) fn wait(&self, until: &Deadline) -> Option<Told> {
+    pub(crate) fn wait(&self, until: &Deadline) -> Option<WatchEvent> {
         self.0.wait(until, |one| one.told())
     }
 
     /// What it was told so far.
-    pub(crate) fn told(&self) -> Option<Told> {
+    pub(crate) fn told(&self) -> Option<WatchEvent> {
         self.0.value.lock().told()
     }
 
@@ -159,7 +159,7 @@ impl Watcher {
 }
 
 impl Watching {
-    fn told(&self) -> Option<Told> {
+    fn told(&self) -> Option<WatchEvent> {
         match self.state {
             WatchState::Told(told) => Some(told),
             WatchState::Asked | WatchState::Set => None,
@@ -184,7 +184,7 @@ impl Listening {
     }
 
     /// Tells it, if it is the first time. To be called without any lock.
-    pub(super) fn tell(&self, what: Told) {
+    pub(super) fn tell(&self, what: WatchEvent) {
         let Some(one) = self.0.upgrade() else {
             return;
         };

@@ -58,7 +58,7 @@ fn entries_are_read_back_from_their_nodes() {
             assert!(kept.is_kept());
         }
     }
-    let others = [HELD, VALUE, "x", "x-1-2", "y-", "b-", &broken(ONE)];
+    let others = [MARKER, VALUE, "x", "x-1-2", "y-", "b-", &broken(ONE)];
     for other in others.map(String::from) {
         assert_eq!(entry_of(&other), None, "{other}");
     }
@@ -83,7 +83,7 @@ fn curators_nodes_stand_in_the_same_line() {
             assert_eq!(as_curator_sorts(node), "0000000011");
         }
     }
-    for node in [HELD, VALUE, &broken(ONE), &clock()] {
+    for node in [MARKER, VALUE, &broken(ONE), &clock()] {
         assert!(
             as_curator_sorts(node) > as_curator_sorts(&curators),
             "{node}"
@@ -128,11 +128,11 @@ fn owners_stand_in_the_order_of_their_numbers() {
         let mut nodes = expected.clone();
         let swapped = random.usize(..nodes.len());
         nodes.swap(0, swapped);
-        nodes.push(HELD.to_owned());
+        nodes.push(MARKER.to_owned());
         let children = children(&nodes);
         let found = children.line.0.iter().map(|entry| entry.id.clone());
         assert_eq!(found.collect::<Vec<_>>(), expected);
-        assert!(children.is_marked);
+        assert!(children.has_marker);
     });
 }
 

@@ -103,7 +103,7 @@ fn watcher_without_an_answer_hears_of_a_lost_connection() {
         .pending
         .iter()
         .for_each(|one| one.fail(Failure::Ended));
-    assert_eq!(watcher.told(), Some(Told::ConnectionLost));
+    assert_eq!(watcher.told(), Some(WatchEvent::ConnectionLost));
 }
 
 #[test]

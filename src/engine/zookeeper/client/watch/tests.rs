@@ -71,9 +71,9 @@ fn first_event_counts() {
     let counted = calls.clone();
     let watcher = Watcher::calling(move |_| _ = counted.fetch_add(1, Ordering::SeqCst));
     assert_eq!(watcher.wait(&over()), None);
-    watcher.listening().tell(Told::Changed);
-    watcher.listening().tell(Told::ConnectionLost);
-    assert_eq!(watcher.wait(&in_time()), Some(Told::Changed));
+    watcher.listening().tell(WatchEvent::Changed);
+    watcher.listening().tell(WatchEvent::ConnectionLost);
+    assert_eq!(watcher.wait(&in_time()), Some(WatchEvent::Changed));
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
@@ -84,7 +84,7 @@ fn watcher_stands_from_the_answer_to_the_first_event() {
     assert!(!watcher.stands());
     listening.set();
     assert!(watcher.stands());
-    listening.tell(Told::ConnectionLost);
+    listening.tell(WatchEvent::ConnectionLost);
     listening.set();
     assert!(!watcher.stands());
 }
@@ -95,8 +95,8 @@ fn waiter_is_woken() {
     let listening = watcher.listening();
     thread::scope(|scope| {
         let waits = scope.spawn(|| watcher.wait(&in_time()));
-        listening.tell(Told::ConnectionLost);
-        assert_eq!(waits.join().unwrap(), Some(Told::ConnectionLost));
+        listening.tell(WatchEvent::ConnectionLost);
+        assert_eq!(waits.join().unwrap(), Some(WatchEvent::ConnectionLost));
     });
 }
 
@@ -109,7 +109,7 @@ fn nobody_is_told_when_all_clones_are_gone() {
     assert!(listening.is_alive());
     drop(clone);
     assert!(!listening.is_alive());
-    listening.tell(Told::Changed);
+    listening.tell(WatchEvent::Changed);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn event_is_for_those_that_watch_just_that() {
         });
         let other = Watcher::new();
         watches.add("/b".to_owned(), Watched::Data, other.listening());
-        let tell = |told: Vec<Listening>| told.iter().for_each(|one| one.tell(Told::Changed));
+        let tell = |told: Vec<Listening>| told.iter().for_each(|one| one.tell(WatchEvent::Changed));
         tell(watches.take(event, "/a"));
         let told = watchers.map(|watcher| watcher.told().is_some());
         assert_eq!(told, [data, children], "{event:?}");
@@ -149,6 +149,7 @@ fn those_that_left_are_forgotten() {
     assert!(watches.nodes.len() <= 2 * FEW);
     assert_eq!(watches.nodes["/a"].len(), 1);
     let all = watches.take_all();
-    all.iter().for_each(|one| one.tell(Told::ConnectionLost));
-    assert_eq!(stays.told(), Some(Told::ConnectionLost));
+    all.iter()
+        .for_each(|one| one.tell(WatchEvent::ConnectionLost));
+    assert_eq!(stays.told(), Some(WatchEvent::ConnectionLost));
 }
