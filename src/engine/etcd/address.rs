@@ -28,7 +28,8 @@ pub(super) struct Address {
 
 const PORT: u16 = 2379;
 
-const FORM: &str = "use etcd://user:password@host:port,host:port/root, with %2F for /, %3F for ? and %25 for % in a password";
+const FORM: &str = "use etcd://user:password@host:port,host:port/root, with %2F for /, %3F for ? and %25 for % \
+                    in a password";
 
 /// Understands all of a URL, or says which part it doesn't.
 pub(super) fn parse(url: &str) -> Result<Address> {

@@ -15,8 +15,8 @@ use crate::engine::line::{
 use crate::engine::{Outcome, Request};
 
 impl LineLeases for EtcdStore {
-    /// Keeps the owner's lease alive, and then looks whether it has its entries: so the servers that had the lease kept alive
-    /// are those that have the keys.
+    /// Keeps the owner's lease alive, and then looks whether it has its entries: so the servers that had the lease
+    /// kept alive are those that have the keys.
     fn prove(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome> {
         let error = |e| self.error(Some(request.key().name()), e);
         let Some(own) = self.owners.get(request.owner) else {
@@ -218,8 +218,8 @@ impl EtcdStore {
         }
         let first = commit.found.and_then(<[_]>::first);
         if let Some(other) = self.owners.get(from) {
-            // It was an owner of this process: what tells of it is counted once. The entries are still called after its lease,
-            // so nobody else gets that.
+            // It was an owner of this process: what tells of it is counted once. The entries are still called after
+            // its lease, so nobody else gets that.
             if other.has_marker {
                 self.leases.forgets();
             }
@@ -351,7 +351,8 @@ fn found(answer: Answer, keys: &[Keys], request: Request<'_>) -> Vec<OwnSnapshot
     found
 }
 
-/// A late copy of the owner's question may have put its entry anew, when it was lost: then others may have had the name since.
+/// A late copy of the owner's question may have put its entry anew, when it was lost: then others may have had the
+/// name since.
 fn is_of(entry: &Entry, request: Request<'_>) -> bool {
     let is_same = created(request).is_none_or(|at| at == entry.place);
     is_same && entry.is_of(request.owner)

@@ -2,13 +2,14 @@
 //!
 //! | transaction | condition | then | else |
 //! |---|---|---|---|
-//! | enter, alone | nobody is in line | the owner is in line, and has entered | it is in line, if it waits; what stands ahead is seen |
-//! | enter, with others | the owner isn't broken, or in line | it is in line; what stands ahead is seen | |
-//! | enter, with others, without waiting | nobody is in line, or nobody has come since a look | the same | what stands ahead is seen |
-//! | go in, alone | the owner is in line, and nobody is ahead | it has entered | what stands ahead is seen |
+//! | enter, alone | nobody is in line | it has the lock | if it waits, it is in line; sees who is ahead |
+//! | enter, with others | it isn't broken, or in line | it is in line; sees who is ahead | |
+//! | the same without waiting | nobody is in line, or came since a look | the same | sees who is ahead |
+//! | acquire, alone | it is in line, and nobody is ahead | it has the lock | sees who is ahead |
 //!
-//! No transaction puts a place again that is there. One that comes late would put it back under the lease with which its owner came, when
-//! the lock was passed on, or stays taken after its release; and the place would end with that lease.
+//! No transaction puts a place again that is there. One that comes late would put it back under the lease with which
+//! its owner came, when the lock was passed on, or stays taken after its release; and the place would end with that
+//! lease.
 
 use super::client::{Answer, Compare, Failure, KeptAlive, Op, OpResult, Range, Txn};
 use super::keys::Keys;
@@ -255,8 +256,8 @@ impl EtcdStore {
         self.shown(request, &look, answer, deadline)
     }
 
-    /// What an answer shows. If others have come behind the owner, of those ahead too few may have been looked at, when it wasn't known
-    /// since when the owner is in line. Then it is.
+    /// What an answer shows. If others have come behind the owner, of those ahead too few may have been looked at,
+    /// when it wasn't known since when the owner is in line. Then it is.
     fn shown(
         &self,
         request: Request<'_>,
@@ -282,8 +283,8 @@ impl EtcdStore {
         self.shown(request, &look, answer, deadline)
     }
 
-    /// Keeps the owner's entry for another ttl, and reads nothing. The next answer of the same member proves that: see `Proof`. Where
-    /// the member isn't known to lead on, it is proved at once.
+    /// Keeps the owner's entry for another ttl, and reads nothing. The next answer of the same member proves that:
+    /// see `Proof`. Where the member isn't known to lead on, it is proved at once.
     pub(super) fn touch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Stepped {
         let touched = self.client.touch(own.lease.id, deadline);
         let Some(touched) = touched.map_err(Unanswered::unsent)? else {
@@ -317,7 +318,8 @@ impl EtcdStore {
         Ok(Step::Seen(seen))
     }
 
-    /// Keeps the owner's lease alive, and then carries out `look`, which only reads. Without an answer it is repeated as it is.
+    /// Keeps the owner's lease alive, and then carries out `look`, which only reads. Without an answer it is repeated
+    /// as it is.
     pub(super) fn keep_alive(
         &self,
         request: Request<'_>,

@@ -1,12 +1,12 @@
 //! What the keys of a name are called, and what an entry in its line holds.
 //!
-//! Names and namespaces can't be mistaken for one another, whatever is in them: the parts of a key are between slashes, and
-//! a part of ours has none. An empty namespace is an empty part.
+//! Names and namespaces can't be mistaken for one another, whatever is in them: the parts of a key are between
+//! slashes, and a part of ours has none. An empty namespace is an empty part.
 //!
-//! The text of an entry has two lines: how the owner wants the name, and the owner. The first is words: `x` (alone), `r` (to
-//! read) or `p 2/5` (permits); then `kept`, if nobody has it any more, and its time isn't over; `since=`, when it was
-//! written, by its host's clock; `token=`, of a lease that is not the first of its entry. An entry with another text is
-//! that of a program that isn't crosslock, such as `etcdctl lock`, and excludes all.
+//! The text of an entry has two lines: how the owner wants the name, and the owner. The first is words: `x` (alone),
+//! `r` (to read) or `p 2/5` (permits); then `kept`, if nobody has it any more, and its time isn't over; `since=`,
+//! when it was written, by its host's clock; `token=`, of a lease that is not the first of its entry. An entry with
+//! another text is that of a program that isn't crosslock, such as `etcdctl lock`, and excludes all.
 
 use std::fmt::Write;
 

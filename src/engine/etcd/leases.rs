@@ -1,21 +1,24 @@
 //! The leases that this process has at etcd, and what it knows of the owners that have them.
 //!
-//! An owner has a lease of its own while it stands in line. Afterwards another may use it, as long as most of its time is
-//! left: so a program that locks in a loop is granted a lease now and then only. One more lease, of a day, is for what the
-//! next holder has to be told if an owner is gone.
+//! An owner has a lease of its own while it stands in line. Afterwards another may use it, as long as most of its
+//! time is left: so a program that locks in a loop is granted a lease now and then only. One more lease, of a day, is
+//! for what the next holder has to be told if an owner is gone.
 //!
-//! An owner's keys are called after its lease, so a program that locks a name in a loop writes the same keys again and again. etcd keeps
-//! each deleted key in memory until its history is compacted, and walks over all of a line's whenever it looks at that line.
+//! An owner's keys are called after its lease, so a program that locks a name in a loop writes the same keys again
+//! and again. etcd keeps each deleted key in memory until its history is compacted, and walks over all of a line's
+//! whenever it looks at that line.
 //!
-//! What always holds: a lease that is given again has no key, no key is called after it, and no request is underway that could still make one.
-//! Its time counts from before the request that has proved it. Where the servers' data was set back, as by a snapshot, its keys of then are back: that
-//! shows in revisions when it is given one more key, and it is ended.
+//! What always holds: a lease that is given again has no key, no key is called after it, and no request is underway
+//! that could still make one. Its time counts from before the request that has proved it. Where the servers' data was
+//! set back, as by a snapshot, its keys of then are back: that shows in revisions when it is given one more key, and
+//! it is ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{Client, Failure, LeaseId, MemberTerm, Touched};
+use super::line_store::Sleeper;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
@@ -30,8 +33,8 @@ pub(super) struct ServerLease {
     pub(super) revision: u64,
 }
 
-/// A long lease lasts for so many ttls. One that waits behind many has it: to keep all of them alive for a ttl each would cost
-/// the servers more than the locks.
+/// A long lease lasts for so many ttls. One that waits behind many has it: to keep all of them alive for a ttl each
+/// would cost the servers more than the locks.
 const LONG: u32 = 16;
 
 impl ServerLease {
@@ -145,8 +148,8 @@ impl Leases {
         spare.insert(place, lease);
     }
 
-    /// Ends a lease, which may be of another process, and all that it has; what it may still get is refused. Where that fails, it
-    /// ends with its ttl.
+    /// Ends a lease, which may be of another process, and all that it has; what it may still get is refused. Where
+    /// that fails, it ends with its ttl.
     pub(super) fn revoke(&self, lease: LeaseId, deadline: &Deadline) {
         if let Err(e) = self.client.revoke(lease, deadline) {
             log::debug!("a lease at etcd is left to its ttl: {e:?}");
@@ -196,7 +199,8 @@ impl Leases {
         memory.keys = memory.keys.saturating_sub(1);
     }
 
-    /// Ends what nobody needs any more, when the last user of the engine has gone; spare leases as far as there is time.
+    /// Ends what nobody needs any more, when the last user of the engine has gone; spare leases as far as there is
+    /// time.
     pub(super) fn close(&self, deadline: &Deadline) {
         let memory = std::mem::take(&mut *self.memory.lock());
         let unused = memory
@@ -236,7 +240,8 @@ pub(super) struct Own {
     pub(super) is_far: bool,
     /// The first in line, which was seen not to have taken what is free.
     pub(super) sleeper: Option<Sleeper>,
-    /// The last part of its keys: the lease with which it came, or with which the owner came that has passed its lease on to this one.
+    /// The last part of its keys: the lease with which it came, or with which the owner came that has passed its
+    /// lease on to this one.
     pub(super) id: String,
     /// What its entry holds, as far as answers said.
     pub(super) text: Vec<u8>,
@@ -248,18 +253,6 @@ pub(super) struct Own {
     pub(super) is_released: bool,
     /// Whether its entry stays without it.
     pub(super) is_kept: bool,
-}
-
-/// The first in line of a name, under a long lease: so it hasn't gone in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sleeper {
-    /// Of which name of the request.
-    pub(super) name: usize,
-    pub(super) id: String,
-    pub(super) created: u64,
-    pub(super) modified: u64,
-    /// When it is passed over, if it hasn't gone in by then.
-    pub(super) until: BootInstant,
 }
 
 impl Own {
@@ -347,8 +340,8 @@ impl Owners {
         self.0.lock().owners.get(owner).cloned()
     }
 
-    /// Those whose lease was proved long ago are forgotten now and then: their lease has ended, or another process has gone on
-    /// with it. One that may come back to its keys is known for longer.
+    /// Those whose lease was proved long ago are forgotten now and then: their lease has ended, or another process
+    /// has gone on with it. One that may come back to its keys is known for longer.
     pub(super) fn set(&self, owner: &Owner, own: Own, now: BootInstant, ttl: Duration) {
         const SMALL: usize = 64;
         let gone_after = 2 * ttl + Duration::from_secs(60);

@@ -4,23 +4,24 @@
 //!
 //! They have a long lease, and so cost the servers little.
 //!
-//! To keep a lease alive costs three members about a millisecond. An owner that came when many were ahead moves its entry to a long
-//! lease when its own would have to be kept alive for the first time, and to a new one of a ttl when it goes in: a holder has none that is long.
-//! So the entry of one that has died may stand in line for longer than a ttl. When it comes to the front, the waiter
-//! behind it passes it over. That one watches also the entry before the one in its way, and so learns that it is at the front.
+//! To keep a lease alive costs three members about a millisecond. An owner that came when many were ahead moves its
+//! entry to a long lease when its own would have to be kept alive for the first time, and to a new one of a ttl when
+//! it goes in: a holder has none that is long. So the entry of one that has died may stand in line for longer than a
+//! ttl. When it comes to the front, the waiter behind it passes it over. That one watches also the entry before the
+//! one in its way, and so learns that it is at the front.
 //!
-//! What always holds here: each move has to find the entry as it was written last. So one that comes late, or after the entry was passed
-//! over, changes nothing.
+//! What always holds here: each move has to find the entry as it was written last. So one that comes late, or after
+//! the entry was passed over, changes nothing.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::client::{Answer, Compare, Failure, LeaseId, Op, Txn};
 use super::keys::Keys;
-use super::leases::{Own, ServerLease, Sleeper};
+use super::leases::{Own, ServerLease};
 use super::look::EtcdWatch;
 use super::{EtcdStore, delete, next_keepalive, put_place, reading};
-use crate::base::clock::Deadline;
+use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::Result;
 use crate::engine::line::{Blocker, HAND_OVERS, LineStore, Snapshot, Step, Watched, When, Why};
 use crate::engine::{Capabilities, Request, Revocations, Unanswered};
@@ -161,8 +162,8 @@ impl LineStore for EtcdStore {
             }
             return;
         }
-        // A question of its own that comes late is refused from now on, but one that came just now may have left word that it
-        // was let in.
+        // A question of its own that comes late is refused from now on, but one that came just now may have left word
+        // that it was let in.
         self.revoke_all(&own, deadline);
         if own.is_released && own.has_marker {
             let keys = self.keys(request.claim).into_iter();
@@ -230,8 +231,8 @@ impl EtcdStore {
 /// So many ahead are many. In a line that isn't longer each waiter has a lease of a ttl.
 const MANY: u64 = 16;
 
-/// The first in line has this time to go in until it is looked at, and from then on. One that is seen to be first at once, by a waiter that
-/// has just come, has it once.
+/// The first in line has this time to go in until it is looked at, and from then on. One that is seen to be first at
+/// once, by a waiter that has just come, has it once.
 pub(super) fn time_to_acquire(ttl: Duration) -> Duration {
     ttl / 2
 }
@@ -241,15 +242,16 @@ pub(super) fn is_far(keys: u64) -> bool {
     MANY < keys
 }
 
-/// Whether the owner's entry is to have a long lease. A question of the owner without an answer may put it in line anew under the lease that it has
-/// now, which has to be revoked then.
+/// Whether the owner's entry is to have a long lease. A question of the owner without an answer may put it in line
+/// anew under the lease that it has now, which has to be revoked then.
 pub(super) fn may_stretch(request: Request<'_>, own: &Own) -> bool {
     let is_simple = request.claim.is_exclusive() && !request.claim.has_many();
     let is_clear = own.created.is_some() && !own.has_inflight;
     own.is_far && is_simple && is_clear && !own.lease.id.is_long()
 }
 
-/// Whether the owner has to move its entry to a lease of a ttl when it goes in: from a long one, or one that it may have been moved to.
+/// Whether the owner has to move its entry to a lease of a ttl when it goes in: from a long one, or one that it may
+/// have been moved to.
 pub(super) fn has_to_move(own: &Own) -> bool {
     own.lease.id.is_long() || own.moving.is_some()
 }
@@ -261,7 +263,8 @@ impl EtcdStore {
             .change(request.owner, |own| own.moving = Some(lease));
     }
 
-    /// What came of a question that was to move its entry. If nothing did, an earlier one without an answer may still move it.
+    /// What came of a question that was to move its entry. If nothing did, an earlier one without an answer may still
+    /// move it.
     pub(super) fn went_over(
         &self,
         request: Request<'_>,
@@ -283,7 +286,8 @@ impl EtcdStore {
         unused.for_each(|lease| self.leases.give_back(lease));
     }
 
-    /// Finds in what was seen whether the first in line is one that hasn't gone in, and is all that is in the owner's way.
+    /// Finds in what was seen whether the first in line is one that hasn't gone in, and is all that is in the owner's
+    /// way.
     pub(super) fn note_sleeper(&self, request: Request<'_>, seen: &Snapshot) {
         let found = seen.blocker(request).and_then(|blocker| {
             let first = seen.lines[blocker.name].0.first()?;
@@ -363,6 +367,18 @@ pub(super) fn as_written(keys: &Keys, own: &Own) -> Compare {
 pub(super) fn put_under(keys: &[Keys], own: &Own, lease: LeaseId) -> Vec<Op> {
     let place = |keys: &Keys| put_place(keys, own, lease);
     keys.iter().map(place).collect()
+}
+
+/// The first in line of a name, under a long lease: so it hasn't gone in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sleeper {
+    /// Of which name of the request.
+    pub(super) name: usize,
+    pub(super) id: String,
+    pub(super) created: u64,
+    pub(super) modified: u64,
+    /// When it is passed over, if it hasn't gone in by then.
+    pub(super) until: BootInstant,
 }
 
 impl Sleeper {

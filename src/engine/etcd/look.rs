@@ -80,13 +80,14 @@ impl<'a> Look<'a> {
         ops
     }
 
-    /// Of those ahead one more is asked for than decide, so that it shows whether there are more, and one for the owner's entry.
+    /// Of those ahead one more is asked for than decide, so that it shows whether there are more, and one for the
+    /// owner's entry.
     fn limit(&self) -> Option<u32> {
         Some(self.deciding?.saturating_add(2))
     }
 
-    /// What its part of an answer shows. And whether others have come behind the owner, so that of those ahead too few were looked
-    /// at.
+    /// What its part of an answer shows. And whether others have come behind the owner, so that of those ahead too
+    /// few were looked at.
     pub(super) fn seen(&self, store: &EtcdStore, answer: Answer) -> (Snapshot, bool) {
         let mut seen = Snapshot {
             lines: Vec::with_capacity(self.keys.len()),
@@ -139,8 +140,8 @@ impl<'a> Look<'a> {
         is_short
     }
 
-    /// What the owner has, which came into all lines at once. An entry that was put again late came later than others that weren't
-    /// looked at.
+    /// What the owner has, which came into all lines at once. An entry that was put again late came later than others
+    /// that weren't looked at.
     fn presence(&self, store: &EtcdStore, lines: &[Line]) -> Presence {
         let owner = self.request.owner;
         let created = |line: &Line| line.find(owner).map(|(_, entry)| entry.place);
@@ -188,8 +189,8 @@ pub(super) struct EtcdWatch {
     has_puts: bool,
     /// Those that count.
     keys: Vec<String>,
-    /// The one before that in the way, if just one is in the way. When it is gone, that one may have come to the front: it is looked at
-    /// if it hasn't gone in soon.
+    /// The one before that in the way, if just one is in the way. When it is gone, that one may have come to the
+    /// front: it is looked at if it hasn't gone in soon.
     before: Option<String>,
     time_to_acquire: Duration,
     /// When.

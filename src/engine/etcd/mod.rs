@@ -1,14 +1,14 @@
 //! Locks in etcd.
 //!
-//! Each owner that has a name, or waits for it, has a key in the line of that name: see `keys`. The order in which these keys
-//! were created says who holds the name. [`EtcdStore`] is a store of such lines: `line_store` says which transaction each step
-//! takes, `enter`, `commit` and `operators` have the transactions. The keys of an owner end with its lease, of which
-//! `leases` has a pool, and knows which owner has which.
+//! Each owner that has a name, or waits for it, has a key in the line of that name: see `keys`. The order in which
+//! these keys were created says who holds the name. [`EtcdStore`] is a store of such lines: `line_store` says which
+//! transaction each step takes, `enter`, `commit` and `operators` have the transactions. The keys of an owner end
+//! with its lease, of which `leases` has a pool, and knows which owner has which.
 //!
-//! It uses `base`, the seam, `engine::line`, `engine::net` and `engine::url`. What always holds here: the time of a lease counts
-//! from before a request by which servers have shown that they lead; a request without an answer leaves a lease that no other
-//! owner is given; and an owner's entry is changed only by a transaction that finds it as this owner has written it, but for
-//! an operator's.
+//! It uses `base`, the seam, `engine::line`, `engine::net` and `engine::url`. What always holds here: the time of a
+//! lease counts from before a request by which servers have shown that they lead; a request without an answer leaves
+//! a lease that no other owner is given; and an owner's entry is changed only by a transaction that finds it as this
+//! owner has written it, but for an operator's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,8 @@ mod operators;
 /// Leases are for whole seconds. Most servers give none that is so short, and say which is their shortest.
 const LEAST_TTL: Duration = Duration::from_secs(1);
 
-/// Reads once and takes a lease, so that a wrong URL, password or address is told now, and a ttl that isn't possible there.
+/// Reads once and takes a lease, so that a wrong URL, password or address is told now, and a ttl that isn't possible
+/// there.
 pub(super) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
     let address = address::parse(url)?;
     options.check()?;
@@ -52,8 +53,8 @@ pub(super) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Resul
     Ok(Arc::new(LineEngine(Arc::new(store))))
 }
 
-/// A lease that is longer than it should be would keep a lock for longer when its holder is gone. For a ttl that can't be one, the shortest lease is
-/// asked for, so that the error names what is possible at these servers.
+/// A lease that is longer than it should be would keep a lock for longer when its holder is gone. For a ttl that
+/// can't be one, the shortest lease is asked for, so that the error names what is possible at these servers.
 fn check(store: &EtcdStore, options: &Options) -> Result<()> {
     let deadline = Deadline::after(options.connect_timeout + options.io_timeout);
     store.greet(&deadline)?;
@@ -203,8 +204,9 @@ impl EtcdStore {
         answer
     }
 
-    /// Finds whether the owner's lease has entries of others, which came back with the servers' data: then it is ended with
-    /// the owner's own. And whether the owner has entries under another lease than its own, with which they would end.
+    /// Finds whether the owner's lease has entries of others, which came back with the servers' data: then it is
+    /// ended with the owner's own. And whether the owner has entries under another lease than its own, with which
+    /// they would end.
     fn distrusts_lease(&self, owner: &Owner, lines: &[Line]) -> bool {
         let Some(own) = self.owners.get(owner) else {
             return lines.iter().any(|line| line.find(owner).is_some());
@@ -218,8 +220,9 @@ impl EtcdStore {
         is_shared || entries().any(|entry| entry.is_of(owner) && !is_under(entry))
     }
 
-    /// Takes the lease for gone that an owner had before this answer, if the servers' data was set back since it was taken:
-    /// then it may have places of earlier owners again, and would keep them. What was `written` has a revision of its own.
+    /// Takes the lease for gone that an owner had before this answer, if the servers' data was set back since it was
+    /// taken: then it may have places of earlier owners again, and would keep them. What was `written` has a revision
+    /// of its own.
     fn check_data(
         &self,
         owner: &Owner,
@@ -267,7 +270,8 @@ impl EtcdStore {
         Ok(answer)
     }
 
-    /// Carries out what is harmless to do twice, until there is an answer. Says also whether it may have been carried out before.
+    /// Carries out what is harmless to do twice, until there is an answer. Says also whether it may have been carried
+    /// out before.
     fn until_written(
         &self,
         name: Option<&str>,

@@ -216,21 +216,22 @@ const DEFECTS: [Defect; 4] = [
     Defect {
         mended: &[[3, 4, 31], [3, 5, 13]],
         since: [0, 0, 0],
-        what: "a leader that was stopped for longer than a ttl, was replaced, and goes on may end leases that its successor has renewed: \
-               two may have one lock",
+        what: "a leader that was stopped for longer than a ttl, was replaced, and goes on may end leases that its \
+               successor has renewed: two may have one lock",
         better: "3.4.42, 3.5.28 or later",
     },
     Defect {
         mended: &[[3, 4, 38], [3, 5, 23], [3, 6, 5]],
         since: [0, 0, 0],
-        what: "it may say of a lease that it was kept alive although its keys are being deleted; locks look at their keys as well, and \
-               other programs may not",
+        what: "it may say of a lease that it was kept alive although its keys are being deleted; locks look \
+               at their keys as well, and other programs may not",
         better: "3.4.42, 3.5.28, 3.6.9 or later",
     },
     Defect {
         mended: &[[3, 4, 42], [3, 5, 28], [3, 6, 9]],
         since: [0, 0, 0],
-        what: "a member may answer a read from the past, also one that has to be of the present: a renewal or `verify` may not see yet that a lock was lost",
+        what: "a member may answer a read from the past, also one that has to be of the present: a renewal or \
+               `verify` may not see yet that a lock was lost",
         better: "3.4.42, 3.5.28, 3.6.9 or later",
     },
 ];

@@ -13,14 +13,15 @@ use crate::engine::{Done, Gone, Outcome, Release, Request, Unanswered};
 
 /// What leases ask of a store, besides.
 pub(crate) trait LineLeases: LineStore {
-    /// Finds whether the owner has its entries, and since when they are proven to last. One that has lost them is told why.
+    /// Finds whether the owner has its entries, and since when they are proven to last. One that has lost them is
+    /// told why.
     fn prove(&self, request: Request<'_>, deadline: &Deadline) -> Result<Outcome>;
 
     /// The owner's entries, of each name, as the servers have them now.
     fn own(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<OwnSnapshot>>;
 
-    /// Changes entries: all or none, and only if they are as they were found, or as their owner has written them. Without an answer
-    /// it is asked again.
+    /// Changes entries: all or none, and only if they are as they were found, or as their owner has written them.
+    /// Without an answer it is asked again.
     fn commit(
         &self,
         request: Request<'_>,
@@ -31,15 +32,16 @@ pub(crate) trait LineLeases: LineStore {
     /// The whole lines of these names, of owners that pass leases on.
     fn lines(&self, request: Request<'_>, deadline: &Deadline) -> Result<Vec<Line>>;
 
-    /// An earlier request, whose answer was lost, has made these entries the owner's: it has them from now on. False if it can't.
+    /// An earlier request, whose answer was lost, has made these entries the owner's: it has them from now on. False
+    /// if it can't.
     fn resume(&self, request: Request<'_>, entries: &[Entry], deadline: &Deadline) -> Result<bool>;
 }
 
 /// What is done at once to entries of one owner.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Commit<'a> {
-    /// The entries as they were found, with the place of their name in the request: those of other names are left alone.
-    /// `None`: those of all names, as the owner has written them.
+    /// The entries as they were found, with the place of their name in the request: those of other names are left
+    /// alone. `None`: those of all names, as the owner has written them.
     pub(crate) found: Option<&'a [(usize, Entry)]>,
     pub(crate) entries: Write,
     /// Whether what told that the owner was let in alone goes: then nobody is told that it never released the lock.
@@ -154,8 +156,8 @@ fn still_own(found: Vec<OwnSnapshot>, before: Option<&[(usize, Entry)]>) -> Vec<
         .collect()
 }
 
-/// Ends a lease. Entries that aren't as their owner has written them, such as those of a downgrade without an answer, are
-/// released as they are found; of several names those are released that are left.
+/// Ends a lease. Entries that aren't as their owner has written them, such as those of a downgrade without an answer,
+/// are released as they are found; of several names those are released that are left.
 pub(super) fn release(
     store: &impl LineLeases,
     request: Request<'_>,
@@ -379,7 +381,8 @@ fn adopted(lines: &[Line], owner: &Owner) -> Option<(u64, Vec<Entry>)> {
     Some((tokens?.into_iter().max()?, entries))
 }
 
-/// The entries of an owner that has one in each line, with the place of that line. A look may have shown its uuid alone.
+/// The entries of an owner that has one in each line, with the place of that line. A look may have shown its uuid
+/// alone.
 fn entries_of(lines: &[Line], owner: &Owner) -> Option<Vec<(usize, Entry)>> {
     let found = lines.iter().map(|line| {
         let (_, entry) = line.find(owner)?;

@@ -1,29 +1,30 @@
 //! Locks whose owners stand in one line, in the order in which they came: etcd and ZooKeeper.
 //!
-//! [`order`] says who holds, and gives tokens; [`Line`] is who stands in one; [`LineStore`] is what a store of lines does, [`wait`]
-//! how an owner comes to a lock. It uses `base` and the seam. What always holds here: an owner is in line with all of its entries or
-//! with none that count; it is let in only by an answer that shows nobody in its way; and it leaves by another owner where a
-//! request to give up its entries has no answer.
+//! [`order`] says who holds, and gives tokens; [`Line`] is who stands in one; [`LineStore`] is what a store of lines
+//! does, [`wait`] how an owner comes to a lock. It uses `base` and the seam. What always holds here: an owner is in
+//! line with all of its entries or with none that count; it is let in only by an answer that shows nobody in its way;
+//! and it leaves by another owner where a request to give up its entries has no answer.
 //!
 //! # What is asked of a store
 //!
-//! The line asks of etcd and ZooKeeper what `LineStore` has, what `leases` ask, and what `operators` do. An owner has an *entry* in the line of each of its names, which all end with one lease or session at the servers. The
-//! order of the entries says who holds: see `order`. A store makes whole rounds, so that each call here is one request where the
-//! servers can do it in one. It knows which entries each owner of this process has, or may have after a request without an
-//! answer; what is above knows nothing of keys and nodes. An owner that has done nothing yet, or was retired or abandoned, is
-//! unknown to it: `enter` makes it known. Each call returns by its deadline, and is asked by one thread at a time for one owner, but
-//! for `prove`, `own` and `forget`.
+//! The line asks of etcd and ZooKeeper what `LineStore` has, what `leases` ask, and what `operators` do. An owner has
+//! an *entry* in the line of each of its names, which all end with one lease or session at the servers. The order of
+//! the entries says who holds: see `order`. A store makes whole rounds, so that each call here is one request where
+//! the servers can do it in one. It knows which entries each owner of this process has, or may have after a request
+//! without an answer; what is above knows nothing of keys and nodes. An owner that has done nothing yet, or was
+//! retired or abandoned, is unknown to it: `enter` makes it known. Each call returns by its deadline, and is asked by
+//! one thread at a time for one owner, but for `prove`, `own` and `forget`.
 //!
 //! | what differs | hidden by |
 //! |---|---|
 //! | create revision; `czxid` and sequence number | [`Entry::place`] orders a line, the store gives tokens |
-//! | a transaction compares others and reads, a multi does neither | [`enter`](LineStore::enter), [`look`](LineStore::look) and [`admit`](LineStore::admit) each may let the owner in |
-//! | a lease for each owner, which its waiter keeps alive; one session for all | [`rest`](LineStore::rest), and [`Why::Quiet`] |
-//! | a watch tells of what came after a revision; or its answer shows how it was then | [`Watched::is_current`] |
-//! | late requests exist on etcd; ZooKeeper's session and its order fence them | [`has_inflight`](LineStore::has_inflight), [`settle`](LineStore::settle), [`retire`](LineStore::retire) |
-//! | etcd rewrites an entry; ZooKeeper makes another with the same number | `Write::Become` and `Write::Keep` of `leases` |
-//! | loss is polled on etcd, pushed by ZooKeeper | `LineLeases::prove`, and [`tell_revocations`](LineStore::tell_revocations) |
-//! | kept entries end by leases on etcd, by nothing on ZooKeeper | a snapshot shows none whose time is over: the store deletes those |
+//! | a transaction compares others and reads, a multi does neither | `enter`, `look` and `admit` may let it in |
+//! | a lease for each owner, which its waiter keeps alive; one session for all | `rest`, and [`Why::Quiet`] |
+//! | a watch tells what came after a revision; or its answer shows how it was then | [`Watched::is_current`] |
+//! | late requests exist on etcd; ZooKeeper's session fences them | `has_inflight`, `settle`, `retire` |
+//! | etcd rewrites an entry; ZooKeeper makes another with the same number | [`Write::Become`], [`Write::Keep`] |
+//! | loss is polled on etcd, pushed by ZooKeeper | `prove`, and `tell_revocations` |
+//! | kept entries end by leases on etcd, by nothing on ZooKeeper | a snapshot leaves out those whose time is over |
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -32,6 +33,7 @@ use std::time::Duration;
 pub(super) use self::leases::{Commit, Committed, LineLeases, OwnSnapshot, Write};
 pub(super) use self::operators::{Facts, Inspected, LineEngine, LineOperators};
 pub(super) use self::order::{HAND_OVERS, Standing, revision_of, standing, token_of, used};
+pub(super) use self::wait::until_answered;
 use super::{Capabilities, Grant, Request, Revocations, Unanswered};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
@@ -56,8 +58,9 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
     /// By when a call is given up that has this deadline, which may be none.
     fn gives_up_by(&self, deadline: &Deadline) -> Deadline;
 
-    /// Puts the owner, which has no entry as far as it knows, in all of its lines at once, and shows them. Without waiting, and
-    /// where that takes no round more, only if it holds then. Never puts an entry a second time, or of an owner that was broken.
+    /// Puts the owner, which has no entry as far as it knows, in all of its lines at once, and shows them. Without
+    /// waiting, and where that takes no round more, only if it holds then. Never puts an entry a second time, or of
+    /// an owner that was broken.
     fn enter(
         &self,
         request: Request<'_>,
@@ -69,7 +72,8 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
     fn look(&self, request: Request<'_>, why: Why, deadline: &Deadline)
     -> Result<Step, Unanswered>;
 
-    /// Lets an owner in that has its entries, and nobody in its way in this snapshot. If that has changed, shows the lines again.
+    /// Lets an owner in that has its entries, and nobody in its way in this snapshot. If that has changed, shows the
+    /// lines again.
     fn admit(
         &self,
         request: Request<'_>,
@@ -77,8 +81,8 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
         deadline: &Deadline,
     ) -> Result<Step, Unanswered>;
 
-    /// For how long a waiter may do without asking: until its entries have to be kept alive, a kept entry ahead is over, or it
-    /// is time to look whether a watch has missed something.
+    /// For how long a waiter may do without asking: until its entries have to be kept alive, a kept entry ahead is
+    /// over, or it is time to look whether a watch has missed something.
     fn rest(&self, request: Request<'_>) -> Duration;
 
     /// Begins to watch what is in the way. A failure is no end: the caller asks again after a pause.
@@ -90,8 +94,8 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
         deadline: &Deadline,
     ) -> Result<Watched<Self::Watch>>;
 
-    /// Gives up all entries of an owner that doesn't know whether it has the lock, whichever those are, and what told that it was let
-    /// in. What others have stays. Harmless where the owner has nothing.
+    /// Gives up all entries of an owner that doesn't know whether it has the lock, whichever those are, and what told
+    /// that it was let in. What others have stays. Harmless where the owner has nothing.
     fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered>;
 
     /// Whether a request without an answer may still give the owner something.
@@ -139,9 +143,11 @@ pub(crate) struct Watched<W> {
 pub(crate) enum When {
     /// Whoever is there.
     Always,
-    /// If nobody is in its way, as far as one request can find that out. Others that would hold together with it may keep it out.
+    /// If nobody is in its way, as far as one request can find that out. Others that would hold together with it may
+    /// keep it out.
     IfFree,
-    /// It would hold with those in a snapshot of that revision: if nobody has come since, where the store can compare that.
+    /// It would hold with those in a snapshot of that revision: if nobody has come since, where the store can compare
+    /// that.
     AsSeen(u64),
 }
 
@@ -254,31 +260,6 @@ impl Snapshot {
     }
 }
 
-/// The pause before a request without an answer is sent again.
-const PAUSE: Duration = Duration::from_millis(10);
-
-/// Asks until there is an answer, for what is harmless to repeat. Says also whether a question without an answer may have
-/// been carried out before.
-pub(crate) fn until_answered<T>(
-    deadline: &Deadline,
-    mut ask: impl FnMut() -> Result<T, Unanswered>,
-) -> Result<(T, bool)> {
-    let mut was_sent = false;
-    loop {
-        let Unanswered { error, sent } = match ask() {
-            Ok(answer) => return Ok((answer, was_sent)),
-            Err(unanswered) => unanswered,
-        };
-        was_sent |= sent;
-        if error.may_pass() {
-            deadline.sleep(PAUSE);
-        }
-        if !error.may_pass() || deadline.is_over() {
-            return Err(error);
-        }
-    }
-}
-
 /// One that stands in the line of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -365,8 +346,8 @@ impl Line {
         order::standing(&self.modes(), mode) == Standing::Holds
     }
 
-    /// The nearest of those ahead of the one at that place, which waits, that leave too few permits for it, however many of
-    /// the others leave.
+    /// The nearest of those ahead of the one at that place, which waits, that leave too few permits for it, however
+    /// many of the others leave.
     pub(crate) fn in_way_of(&self, at: usize) -> &[Entry] {
         let modes = self.modes();
         let left = match modes[at] {

@@ -131,7 +131,8 @@ pub(crate) trait LineOperators: LineStore {
     /// each.
     fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> Result<Inspected>;
 
-    /// Ends these entries at once, and tells their owners that they were broken. False if not all are as they were seen.
+    /// Ends these entries at once, and tells their owners that they were broken. False if not all are as they were
+    /// seen.
     fn end(&self, key: &Key, entries: &[Entry], deadline: &Deadline) -> Result<bool>;
 
     /// See [`Engine::list`](crate::engine::Engine::list).

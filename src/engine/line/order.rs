@@ -1,16 +1,16 @@
 //! Who holds a name whose owners stand in one line, in the order in which they came: etcd and ZooKeeper.
 //!
-//! All that counts is who stands ahead. Readers that come one after another hold together, and so do permits as far as they
-//! go; nobody goes past anyone. So an owner that holds goes on holding whatever comes behind it, and to leave the line can
-//! only let others in.
+//! All that counts is who stands ahead. Readers that come one after another hold together, and so do permits as far
+//! as they go; nobody goes past anyone. So an owner that holds goes on holding whatever comes behind it, and to leave
+//! the line can only let others in.
 //!
 //! Fencing tokens come from the same order: each place in it has a range of them, below that of the next place.
 
 use crate::base::claim::Mode;
 use crate::base::token::Token;
 
-/// How many tokens there are for each revision. Its lease may be handed over, and pass from process to process, within them. No
-/// more, so that a token is below 2^53, which fits a JSON number, for the first 2^41 revisions.
+/// How many tokens there are for each revision. Its lease may be handed over, and pass from process to process,
+/// within them. No more, so that a token is below 2^53, which fits a JSON number, for the first 2^41 revisions.
 const TOKENS_OF_REVISION: u64 = 1 << 12;
 
 /// How often a lease may be handed over to another thread: so that it may also pass from process to process some times.

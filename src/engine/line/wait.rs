@@ -1,13 +1,14 @@
 //! How one owner comes to a lock, and waits for it.
 //!
-//! It has an entry in each of its lines, and watches those in its way, as few as will do. When one of them changes it looks, and so finds
-//! whether it is at the front. It looks at no more than what decides that, and at nothing while nothing changes.
+//! It has an entry in each of its lines, and watches those in its way, as few as will do. When one of them changes it
+//! looks, and so finds whether it is at the front. It looks at no more than what decides that, and at nothing while
+//! nothing changes.
 //!
 //! | state | a question | it is in line afterwards |
 //! |---|---|---|
-//! | out | enters, and has the lock if nobody is in its way. Without waiting it stays out otherwise, or leaves again | yes, if it waits |
+//! | out | enters, and has the lock if nobody is in its way | yes, if it waits or has the lock |
 //! | in line, and nothing has changed | keeps its entries alive when it is time | yes, or they are gone |
-//! | in line | looks, and is let in if nobody is in its way any more | yes, or it was broken, or it has lost its entries |
+//! | in line | looks, and is let in if nobody is in its way | yes, or it was broken, or it has lost its entries |
 //! | unclear: a question has no answer | looks whether it is in line | as before; without entries it is out |
 //! | leaving: to give up its entries has no answer | gives them up; another owner has to ask | no |
 //!
@@ -15,18 +16,22 @@
 //! |---|---|
 //! | it was broken | gives up all; another owner has to ask |
 //! | it has its entries, and nobody is in its way | is let in |
-//! | it has its entries, and somebody is in its way | watches that one. Waiting for permits, it watches the nearest of those ahead that leave too few for it: one of them has to go before it is its turn. Without waiting it leaves |
-//! | remains: a lease or session has ended, or somebody has deleted an entry | gives up the rest, and is out: it enters anew, at the end |
+//! | it has its entries, and somebody is in its way | watches that one; without waiting it leaves |
+//! | remains: a lease or session has ended, or an entry was deleted | gives up the rest, and enters anew, at the end |
 //! | nothing | is out |
 //!
-//! Of several names, its entries were made at once. So whoever is ahead of it in one is ahead of it wherever they meet, and nobody waits
-//! for itself. It watches one name at a time.
+//! A waiter for permits watches the nearest entries ahead that leave too few for it: one of them has to go before it is
+//! its turn.
+//!
+//! Of several names, its entries were made at once. So whoever is ahead of it in one is ahead of it wherever they
+//! meet, and nobody waits for itself. It watches one name at a time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Blocker, LineStore, LineWatch, Presence, Snapshot, Step, When, Why};
 use crate::base::clock::Deadline;
-use crate::base::error::Error;
+use crate::base::error::{Error, Result};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
 pub(crate) struct LineWait<S: LineStore> {
@@ -69,7 +74,8 @@ struct Asking {
     looks: u32,
 }
 
-/// After so many looks that were outdated at once, one that wants to share a name without waiting stands in line for a moment.
+/// After so many looks that were outdated at once, one that wants to share a name without waiting stands in line for
+/// a moment.
 const LOOKS: u32 = 3;
 
 /// After so many its caller's pace counts: others come and go.
@@ -344,4 +350,29 @@ impl<S: LineStore> LineWait<S> {
 
 fn taken(is_queued: bool, holder: Option<String>) -> Answer {
     Answer::Taken { is_queued, holder }
+}
+
+/// The pause before a request without an answer is sent again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Asks until there is an answer, for what is harmless to repeat. Says also whether a question without an answer may
+/// have been carried out before.
+pub(crate) fn until_answered<T>(
+    deadline: &Deadline,
+    mut ask: impl FnMut() -> Result<T, Unanswered>,
+) -> Result<(T, bool)> {
+    let mut was_sent = false;
+    loop {
+        let Unanswered { error, sent } = match ask() {
+            Ok(answer) => return Ok((answer, was_sent)),
+            Err(unanswered) => unanswered,
+        };
+        was_sent |= sent;
+        if error.may_pass() {
+            deadline.sleep(PAUSE);
+        }
+        if !error.may_pass() || deadline.is_over() {
+            return Err(error);
+        }
+    }
 }

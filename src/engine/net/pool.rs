@@ -1,5 +1,5 @@
-//! Connections that are idle, until they are used again or too old; and which host of a URL is asked next, where any of them
-//! would do.
+//! Connections that are idle, until they are used again or too old; and which host of a URL is asked next, where any
+//! of them would do.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,8 @@ use crate::base::sys::sync::Mutex;
 /// command now and then; a thread that finds none connects.
 const MOST: usize = 32;
 
-/// Connections that are idle, in the order of their last use: the last one is used next, the first one has idled longest.
+/// Connections that are idle, in the order of their last use: the last one is used next, the first one has idled
+/// longest.
 #[derive(Debug)]
 pub(crate) struct Pool<C>(Mutex<VecDeque<Idle<C>>>);
 
@@ -137,7 +138,8 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// The next host, and what it may take of what remains. With each round hosts get twice the time, for a network that is slow.
+    /// The next host, and what it may take of what remains. With each round hosts get twice the time, for a network
+    /// that is slow.
     pub(crate) fn next(&mut self, remaining: Duration) -> (usize, Duration) {
         let (round, left) = (self.taken / self.hosts, self.left());
         let host = (self.first + self.taken % self.hosts) % self.hosts;

@@ -31,8 +31,8 @@ pub(crate) struct Socket {
     tick: Duration,
 }
 
-/// How many reads after the deadline take what has arrived. A thread that stood still past its deadline finds the answer
-/// that came in time, and a peer that goes on sending can't keep it.
+/// How many reads after the deadline take what has arrived. A thread that stood still past its deadline finds the
+/// answer that came in time, and a peer that goes on sending can't keep it.
 const LATE_READS: u8 = 16;
 
 /// What a read does while there is nothing to read.
@@ -161,8 +161,8 @@ impl Socket {
         const SHORT: Duration = Duration::from_millis(50);
         /// Deadlines further off are all alike.
         const LONG: Duration = Duration::from_secs(60);
-        // A tick that was set for an earlier call is good enough when it isn't much too short. That of a call that can be
-        // cancelled always is, so that such calls and others can alternate without a system call for each.
+        // A tick that was set for an earlier call is good enough when it isn't much too short. That of a call that
+        // can be cancelled always is, so that such calls and others can alternate without a system call for each.
         if self.tick > left || self.tick < (left.min(LONG) / 64).min(CANCEL_LATENESS) {
             let tick = if left < SHORT {
                 left

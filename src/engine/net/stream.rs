@@ -1,7 +1,7 @@
 //! A stream to a server, plain or encrypted: whole, or in two halves, of which one thread reads while others write.
 //!
-//! Encrypted, both halves share a session, which is locked for no I/O. What the session has to say by itself, such as a new key, goes
-//! out in front of what is written next.
+//! Encrypted, both halves share a session, which is locked for no I/O. What the session has to say by itself, such as
+//! a new key, goes out in front of what is written next.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -72,7 +72,8 @@ impl Write for Stream {
     }
 }
 
-/// Why nothing could be written to an encrypted stream. A server that ends it says why before, and that is still to be read.
+/// Why nothing could be written to an encrypted stream. A server that ends it says why before, and that is still to
+/// be read.
 pub(crate) fn why_closed(unwritten: io::Error, reader: &mut impl Read) -> io::Error {
     if unwritten.kind() == ErrorKind::TimedOut {
         return unwritten;
@@ -83,7 +84,8 @@ pub(crate) fn why_closed(unwritten: io::Error, reader: &mut impl Read) -> io::Er
     }
 }
 
-/// Whether a server has ended an encrypted session because it wants a certificate, or doesn't trust the one that it got.
+/// Whether a server has ended an encrypted session because it wants a certificate, or doesn't trust the one that it
+/// got.
 pub(crate) fn is_about_our_certificate(error: &io::Error) -> bool {
     let text = error.to_string();
     let is_about_it = text.contains("ertificate") || text.contains("UnknownCA");

@@ -49,8 +49,8 @@ pub(super) struct SharedSession(Arc<Mutex<Box<ClientConnection>>>);
 const CERTIFICATE: &str = "the certificates of this system, or those of `ca`";
 
 impl Trust {
-    /// Trusts the certificates in the file `ca`, or the system's, and shows our `own` to a server that asks for it. In errors
-    /// the server is `shown`.
+    /// Trusts the certificates in the file `ca`, or the system's, and shows our `own` to a server that asks for it.
+    /// In errors the server is `shown`.
     pub(crate) fn new(
         ca: Option<&Path>,
         own: Option<&OwnCertificate>,

@@ -125,7 +125,8 @@ impl<'a> Call<'a> {
         Ok(seen)
     }
 
-    /// Whether the owner's nodes are all there. Others with its uuid are none of its own: an earlier session has left them.
+    /// Whether the owner's nodes are all there. Others with its uuid are none of its own: an earlier session has left
+    /// them.
     pub(super) fn has_all(&self, seen: &mut Listing, paths: &[String]) -> bool {
         let mut found = 0;
         for ((name, children), path) in self.names.iter().zip(&mut seen.names).zip(paths) {

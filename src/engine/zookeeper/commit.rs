@@ -1,4 +1,5 @@
-//! What becomes of an owner's nodes: one transaction for each change, which is refused where its nodes aren't there any more.
+//! What becomes of an owner's nodes: one transaction for each change, which is refused where its nodes aren't there
+//! any more.
 
 use std::sync::Arc;
 
@@ -235,8 +236,8 @@ impl<'a> Committing<'a> {
             .collect()
     }
 
-    /// Goes on without the change that was refused, or with another in its place. False if it was the owner's node that is gone,
-    /// or the name itself, or an earlier try has done it.
+    /// Goes on without the change that was refused, or with another in its place. False if it was the owner's node
+    /// that is gone, or the name itself, or an earlier try has done it.
     fn goes_on_without(&mut self, refused: Refused) -> Result<bool, Failure> {
         let Refused { change, code } = refused;
         let part = self
@@ -283,7 +284,8 @@ impl<'a> Committing<'a> {
     }
 }
 
-/// Nodes that an earlier try has made are the owner's from now on, and end with this session: with another they would at any time.
+/// Nodes that an earlier try has made are the owner's from now on, and end with this session: with another they would
+/// at any time.
 fn resume(
     locks: &Arc<Locks>,
     request: Request<'_>,

@@ -117,8 +117,8 @@ const DEFECTS: [Defect; 2] = [
     Defect {
         mended: &[[3, 9, 4]],
         since: [0, 0, 0],
-        what: "a member that joins a new leader may lose transactions, or keep nodes that the others have deleted: locks may be \
-               lost, or stay taken",
+        what: "a member that joins a new leader may lose transactions, or keep nodes that the others have deleted: \
+               locks may be lost, or stay taken",
         better: "3.9.4 or later",
     },
 ];
@@ -246,7 +246,8 @@ mod tests {
         let idle = member("This ZooKeeper instance is not currently serving requests\n");
         let finding = hosts(&[serves("3.9.4", "leader"), down, idle]);
         assert!(!is_fine(&finding));
-        let expected = "h:2181 is leader; b:2181 doesn't answer (connection refused); h:2181 serves nobody: it has no leader";
+        let expected = "h:2181 is leader; b:2181 doesn't answer (connection refused); \
+                        h:2181 serves nobody: it has no leader";
         assert_eq!(finding.found, expected);
     }
 }

@@ -1,8 +1,8 @@
 //! How an owner comes into line, and is let in.
 //!
-//! `held` is made together with the nodes, if nobody has it; this is the way of a free lock. It belongs to whoever stands
-//! first: an owner that finds itself behind another gives it to that one, or deletes it. So whoever is first and
-//! finds the `held` of an owner that isn't in line any more knows that this one never released the lock.
+//! `held` is made together with the nodes, if nobody has it; this is the way of a free lock. It belongs to whoever
+//! stands first: an owner that finds itself behind another gives it to that one, or deletes it. So whoever is first
+//! and finds the `held` of an owner that isn't in line any more knows that this one never released the lock.
 
 use super::call::{Call, Listing};
 use super::client::{Change, Code, Failure, Kind, Op, Replies, Reply};
@@ -28,8 +28,9 @@ struct Made {
 }
 
 impl Call<'_> {
-    /// Makes a node for each name, and lists them all: one round. An exclusive owner makes `held` of each name in the same
-    /// transaction, so that a free lock costs no other; not where one was in the way lately. One that doesn't wait looks before.
+    /// Makes a node for each name, and lists them all: one round. An exclusive owner makes `held` of each name in the
+    /// same transaction, so that a free lock costs no other; not where one was in the way lately. One that doesn't
+    /// wait looks before.
     pub(super) fn enter(&self, when: When) -> Stepped {
         if when != When::Always {
             let mut seen = self.look()?;
@@ -63,8 +64,8 @@ impl Call<'_> {
         }
     }
 
-    /// What makes the owner's nodes: of several names in one transaction, so that none of those that want the same ones comes
-    /// between.
+    /// What makes the owner's nodes: of several names in one transaction, so that none of those that want the same
+    /// ones comes between.
     fn entering(&self, marks: bool) -> Op {
         let node = nodes::unnumbered(self.request.claim.mode, self.uuid());
         let (data, kind) = (
@@ -145,9 +146,9 @@ impl Call<'_> {
         self.decide(seen)
     }
 
-    /// Servers don't answer a transaction of several changes with the nodes' stat, so it is taken from the list that came with
-    /// it. Where nobody has come or left since, the last change of the name is the transaction that has made the node. Whoever
-    /// comes later has a larger one also if it isn't: nobody stands behind.
+    /// Servers don't answer a transaction of several changes with the nodes' stat, so it is taken from the list that
+    /// came with it. Where nobody has come or left since, the last change of the name is the transaction that has
+    /// made the node. Whoever comes later has a larger one also if it isn't: nobody stands behind.
     fn is_last_change(&self, seen: &Listing, answered_at: i64) -> bool {
         seen.names.iter().all(|children| {
             let last = children.line.0.last();
@@ -306,8 +307,8 @@ impl Call<'_> {
         Ok(created.and_then(|created| created.into_iter().max()))
     }
 
-    /// Finds out whether the owner before has left the lock without releasing it. Gives what still has to be asked to say
-    /// that this one was let in.
+    /// Finds out whether the owner before has left the lock without releasing it. Gives what still has to be asked to
+    /// say that this one was let in.
     fn marking(&self, seen: &Listing) -> Result<(Vec<Op>, bool), Failure> {
         let (mut requests, mut is_abandoned) = (Vec::new(), false);
         let is_exclusive = self.request.claim.is_exclusive();
@@ -337,8 +338,8 @@ impl Call<'_> {
         Ok((requests, is_abandoned))
     }
 
-    /// Gives `held` of all names, made by an owner that stands behind others, to those, if they are still there. Whoever is first
-    /// may be quicker.
+    /// Gives `held` of all names, made by an owner that stands behind others, to those, if they are still there.
+    /// Whoever is first may be quicker.
     fn give_marker_away(&self, seen: &Listing) -> Result<(), Failure> {
         let (owners, owner) = (&self.locks.owners, self.request.owner);
         if !owners.get(owner).is_some_and(|nodes| nodes.has_marker) {

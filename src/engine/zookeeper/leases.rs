@@ -19,9 +19,9 @@ pub(super) struct Lease<'a> {
 }
 
 impl Lease<'_> {
-    /// Proves that the session lives, and that the owner has its nodes. While the session beats, and the nodes are watched, both are
-    /// known: a server answers a beat behind all that it has to tell of what was done before. Otherwise the leader is asked, and
-    /// the nodes are looked at.
+    /// Proves that the session lives, and that the owner has its nodes. While the session beats, and the nodes are
+    /// watched, both are known: a server answers a beat behind all that it has to tell of what was done before.
+    /// Otherwise the leader is asked, and the nodes are looked at.
     pub(super) fn renew(&self) -> Result<Outcome, Failure> {
         let (owners, owner) = (&self.locks.owners, self.request.owner);
         if owners.get(owner).is_some() {
@@ -46,7 +46,8 @@ impl Lease<'_> {
         })
     }
 
-    /// Whether the owner has its nodes, as this server has them, or as the leader does. They are watched, if nothing does so.
+    /// Whether the owner has its nodes, as this server has them, or as the leader does. They are watched, if nothing
+    /// does so.
     pub(super) fn are_there(&self, is_current: bool) -> Result<bool, Failure> {
         let Some(nodes) = self.locks.owners.get(self.request.owner) else {
             return Ok(false);
@@ -114,8 +115,9 @@ impl Lease<'_> {
         self.locks.call_again(&requests, self.deadline).map(drop)
     }
 
-    /// Its nodes are looked for. With each goes its `held`, to the one that is first, if there is one. One that stands behind may
-    /// take it for the holder at any moment, and make `held` its own: so its node goes only while `held` is as it was seen.
+    /// Its nodes are looked for. With each goes its `held`, to the one that is first, if there is one. One that
+    /// stands behind may take it for the holder at any moment, and make `held` its own: so its node goes only while
+    /// `held` is as it was seen.
     fn leave_with_marker(&self, name: &Name) -> Result<(), Failure> {
         while let Some([first, own]) = self.leaving(name)? {
             let all = first.into_iter().chain(own.iter().cloned()).collect();
@@ -187,7 +189,8 @@ impl Lease<'_> {
         (0..self.request.claim.keys().len()).map(found).collect()
     }
 
-    /// The owner's nodes, as the leader has them. Others with its uuid, which a late request has made, are none of its lease.
+    /// The owner's nodes, as the leader has them. Others with its uuid, which a late request has made, are none of
+    /// its lease.
     pub(super) fn find(&self) -> Result<Vec<OwnSnapshot>, Failure> {
         let seen = self.locks.again(self.deadline, || {
             Call::new(self.locks, self.request, self.deadline)?.look_at_own()

@@ -296,8 +296,8 @@ impl Locks {
         }
     }
 
-    /// Since when a lease counts that begins now. The leader is asked only if the session's beats are late, and a third of the
-    /// ttl is gone by.
+    /// Since when a lease counts that begins now. The leader is asked only if the session's beats are late, and a
+    /// third of the ttl is gone by.
     pub(super) fn proven(
         &self,
         session: &Session,
@@ -339,8 +339,8 @@ impl Locks {
         done.map_err(|failure| failure.into_error(key.map(Key::name), self.place()))
     }
 
-    /// The answer to a question that wasn't answered: it is unclear what the owner has, if it is among those that may have
-    /// something.
+    /// The answer to a question that wasn't answered: it is unclear what the owner has, if it is among those that may
+    /// have something.
     pub(super) fn unanswered(&self, request: Request<'_>, failure: Failure) -> Unanswered {
         Unanswered {
             error: failure.into_error(Some(request.key().name()), self.place()),
@@ -349,7 +349,8 @@ impl Locks {
     }
 }
 
-/// Deletes what is left over, until there is an answer: what is gone already, or what this user may not delete, is done with.
+/// Deletes what is left over, until there is an answer: what is gone already, or what this user may not delete, is
+/// done with.
 fn delete(locks: &Weak<Locks>) {
     let mut pauses = DEFERRED_PAUSES.waits();
     while let Some(locks) = locks.upgrade().filter(|locks| !locks.closed.is_set()) {

@@ -1,13 +1,13 @@
 //! Locks in ZooKeeper.
 //!
-//! A locker has one `client::Session`. Each owner has an ephemeral node in the line of each of its names: `nodes` says what they
-//! are called, and what they tell. `engine::line` says who holds, and how an owner comes to a lock; `line_store` is what
-//! ZooKeeper does for that: `enter`, `commit` and `leases`. `owners` has those of this process, whose guards hear of the end of the
-//! session, and of nodes that are gone.
+//! A locker has one `client::Session`. Each owner has an ephemeral node in the line of each of its names: `nodes`
+//! says what they are called, and what they tell. `engine::line` says who holds, and how an owner comes to a lock;
+//! `line_store` is what ZooKeeper does for that: `enter`, `commit` and `leases`. `owners` has those of this process,
+//! whose guards hear of the end of the session, and of nodes that are gone.
 //!
-//! It uses `base`, the seam, `engine::line`, `engine::net` and `engine::url`. What always holds here: a lease counts since a
-//! time at which the leader is known to have had the session; what is deleted before a node that others watch is deleted in the
-//! same transaction; and a node that a request may have made is looked for before another is made.
+//! It uses `base`, the seam, `engine::line`, `engine::net` and `engine::url`. What always holds here: a lease counts
+//! since a time at which the leader is known to have had the session; what is deleted before a node that others watch
+//! is deleted in the same transaction; and a node that a request may have made is looked for before another is made.
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ pub(super) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Resul
 
 /// The session of a locker: one, and another after its end.
 ///
-/// While no session can be opened, callers don't connect in turns: whoever waited for an attempt that failed has its failure,
-/// and before the next attempt there is a pause.
+/// While no session can be opened, callers don't connect in turns: whoever waited for an attempt that failed has its
+/// failure, and before the next attempt there is a pause.
 struct Sessions {
     /// The first, of which no lock is taken to open others: in a child that was forked off it is the parent's.
     opener: Arc<Session>,

@@ -13,8 +13,9 @@
 //! | `b-<uuid>` | an owner whose lock somebody broke |
 //! | `value` | the value that the lock protects |
 //!
-//! The servers number the nodes of owners in the order in which they came. Curator sorts nodes by what stands behind the last
-//! `lock-`, and those without it after all numbers: so both stand in one line. No other node may have `lock-` in its name.
+//! The servers number the nodes of owners in the order in which they came. Curator sorts nodes by what stands behind
+//! the last `lock-`, and those without it after all numbers: so both stand in one line. No other node may have
+//! `lock-` in its name.
 
 use std::time::Duration;
 
@@ -233,8 +234,8 @@ impl Children {
 /// No line is so long.
 const FAR: i32 = 1 << 30;
 
-/// What is in an owner's node: itself, for how long its lease lasts without renewal, and the token of a lease that isn't of its
-/// own place in the order of all.
+/// What is in an owner's node: itself, for how long its lease lasts without renewal, and the token of a lease that
+/// isn't of its own place in the order of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeData {
     pub(super) owner: Owner,
@@ -289,8 +290,8 @@ impl LeadersClock {
     }
 }
 
-// A kept place says for how many milliseconds, and the servers when it was made, by the leader's clock. Whoever finds one in
-// its way that is over deletes it.
+// A kept place says for how many milliseconds, and the servers when it was made, by the leader's clock. Whoever finds
+// one in its way that is over deletes it.
 
 /// What is in the node of a place that is kept for so long.
 pub(super) fn kept_content(keep: Duration) -> Vec<u8> {

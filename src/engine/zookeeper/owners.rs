@@ -2,9 +2,11 @@
 //!
 //! | an owner | is here | leaves by |
 //! |---|---|---|
-//! | whose question is on the wire | without nodes, *unclear* | the answer; a release, which looks for its nodes |
-//! | that waits | with its nodes | a release; the end of its session; a release that is dropped: then its nodes are deleted |
-//! | that was let in | with its nodes, and until when its lease lasts unless it is renewed | a release; a break; the end of the session, or of its lease: then its nodes are deleted |
+//! | asks, without an answer yet | without nodes; `has_inflight` | the answer; a release, which looks for nodes |
+//! | waits | with its nodes | a release; the end of its session; `forget`, which deletes its nodes |
+//! | holds | with its nodes, and the end of its lease | a release; a break; the end of the session, or of its lease |
+//!
+//! When a lease ends, its nodes are deleted.
 //!
 //! The session keeps all nodes of the process, also that of a lease that nobody renews: so leases end here.
 
@@ -57,7 +59,8 @@ pub(super) struct Nodes {
     at_most_until: Option<BootInstant>,
     /// They hear that a node is gone.
     watchers: Vec<Watcher>,
-    /// Whether it is deleting nodes of its own: a renewal that is on its way isn't to watch them anew, or to tell of that.
+    /// Whether it is deleting nodes of its own: a renewal that is on its way isn't to watch them anew, or to tell of
+    /// that.
     is_deleting: bool,
     /// Which transaction has made the last of its nodes, if that is known yet.
     pub(super) created: Option<i64>,
@@ -90,8 +93,8 @@ impl Owners {
         });
     }
 
-    /// A question is on the wire that makes these, perhaps in the place of others. Without an answer it has a lease at most
-    /// until then: nobody may ask again, and the session goes on.
+    /// A question is on the wire that makes these, perhaps in the place of others. Without an answer it has a lease
+    /// at most until then: nobody may ask again, and the session goes on.
     pub(super) fn may_have(&self, owner: &Owner, paths: &[String], until: BootInstant) {
         self.change(owner, |nodes| {
             nodes.paths.retain(|path| !paths.contains(path));
@@ -111,8 +114,9 @@ impl Owners {
         self.change(owner, let_in).is_some()
     }
 
-    /// That session was proven, so its lease lasts until then. False if it has none, or has nodes that end with another session:
-    /// servers may keep them for a while when that one's time is over, and the next one proves nothing of them.
+    /// That session was proven, so its lease lasts until then. False if it has none, or has nodes that end with
+    /// another session: servers may keep them for a while when that one's time is over, and the next one proves
+    /// nothing of them.
     pub(super) fn renewed(&self, owner: &Owner, session: i64, until: BootInstant) -> bool {
         let renewed = self.change(owner, |nodes| {
             let is_same = nodes.session == session;
@@ -265,8 +269,9 @@ impl Owners {
     }
 }
 
-/// Names in which an exclusive owner found the `held` of another, and none that came later found them free. To make `held`
-/// together with a node would be refused there. That costs a request, and so does a name that isn't here for long.
+/// Names in which an exclusive owner found the `held` of another, and none that came later found them free. To make
+/// `held` together with a node would be refused there. That costs a request, and so does a name that isn't here for
+/// long.
 #[derive(Default)]
 pub(super) struct Contended(Mutex<HashSet<String>>);
 

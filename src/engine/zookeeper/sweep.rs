@@ -1,15 +1,17 @@
-//! What processes that are gone have left in a namespace: places that were to be kept, and are over; what tells owners that
-//! their locks were broken; `held` of owners that never released their locks; and names that were made and never used.
+//! What processes that are gone have left in a namespace: places that were to be kept, and are over; what tells
+//! owners that their locks were broken; `held` of owners that never released their locks; and names that were made
+//! and never used.
 //!
-//! One locker sweeps a namespace, once a day: whoever counts up the version of the namespace's node may. Time is the leader's.
-//! Nothing is deleted that somebody may still want:
+//! One locker sweeps a namespace, once a day: whoever counts up the version of the namespace's node may. Time is the
+//! leader's. Nothing is deleted that somebody may still want:
 //!
-//! - A kept place that is over is nobody's, and Curator's clients in the same line wait for it. It has its owner's uuid in its name, so no
-//!   other is ever made there.
-//! - What tells of a break, and `held`, are a day old: no longer than that an abandonment is told. `held` of a line in which an
-//!   owner stands stays, and it is deleted in the version that was seen: whoever is let in meanwhile changes it, or makes it anew.
-//! - A name has to be without nodes, or servers refuse to delete it. Whoever finds no name makes it again. Names that have had
-//!   nodes are deleted by the servers.
+//! - A kept place that is over is nobody's, and Curator's clients in the same line wait for it. It has its owner's
+//!   uuid in its name, so no other is ever made there.
+//! - What tells of a break, and `held`, are a day old: no longer than that an abandonment is told. `held` of a line
+//!   in which an owner stands stays, and it is deleted in the version that was seen: whoever is let in meanwhile
+//!   changes it, or makes it anew.
+//! - A name has to be without nodes, or servers refuse to delete it. Whoever finds no name makes it again. Names that
+//!   have had nodes are deleted by the servers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +29,8 @@ use crate::engine::line::Entry;
 const PAGE: usize = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A namespace with more names isn't swept: their list would be longer than a frame may be, or take the session's thread long.
+/// A namespace with more names isn't swept: their list would be longer than a frame may be, or take the session's
+/// thread long.
 const MOST_NAMES: i32 = 100_000;
 
 /// So often a locker looks whether a namespace is to be swept.
@@ -45,7 +48,8 @@ enum Kind {
     Old,
 }
 
-/// An owner was let in to that name of the namespace. If it is time to look, a thread does, and sweeps it if that is due.
+/// An owner was let in to that name of the namespace. If it is time to look, a thread does, and sweeps it if that is
+/// due.
 pub(super) fn sweep_if_due(locks: &Arc<Locks>, namespace: &str, name: &Name) {
     if !is_time(&mut locks.sweeps.lock(), namespace, locks.clock.now()) {
         return;

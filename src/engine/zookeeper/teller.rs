@@ -1,5 +1,5 @@
-//! What may block, and is done in its order by a thread that begins with the first and ends with the last: calls of the user's
-//! code, which is an observer, or a logger; and to delete nodes.
+//! What may block, and is done in its order by a thread that begins with the first and ends with the last: calls of
+//! the user's code, which is an observer, or a logger; and to delete nodes.
 //!
 //! The thread of the session does none of this: while it is blocked, no lease of its locker is proven.
 

@@ -1,5 +1,5 @@
-//! What servers answer, in the JSON of etcd's gateway: keys and values in base64, large numbers as text, and no field whose value is
-//! zero, false or empty. What isn't understood is `None`.
+//! What servers answer, in the JSON of etcd's gateway: keys and values in base64, large numbers as text, and no field
+//! whose value is zero, false or empty. What isn't understood is `None`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -55,8 +55,8 @@ pub(crate) struct KeptAlive {
     pub(crate) answer: Answer,
 }
 
-/// A member has said that it has kept a lease alive. If it answers a read in the same term afterwards, the lease lasts from then on:
-/// see [`Proof`](super::Proof).
+/// A member has said that it has kept a lease alive. If it answers a read in the same term afterwards, the lease
+/// lasts from then on: see [`Proof`](super::Proof).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Touched {
     pub(crate) lease: LeaseId,

@@ -1,5 +1,5 @@
-//! A connection to one host, which speaks HTTP/1.1: what a request looks like, and what the bytes of an answer mean, however
-//! they are cut.
+//! A connection to one host, which speaks HTTP/1.1: what a request looks like, and what the bytes of an answer mean,
+//! however they are cut.
 //!
 //! What always holds here: what a peer sends has a bound.
 
@@ -143,8 +143,8 @@ impl Connection {
         }
     }
 
-    /// Blocks until there is more of an answer, by the deadline that was set last, and appends it to `output`. Nothing comes
-    /// behind its end.
+    /// Blocks until there is more of an answer, by the deadline that was set last, and appends it to `output`.
+    /// Nothing comes behind its end.
     pub(super) fn receive(
         &mut self,
         incoming: &mut Incoming,
@@ -194,8 +194,8 @@ impl Connection {
         Effect::Unclear.by(io::Error::new(error.kind(), text).into())
     }
 
-    /// Closes it, and what was sent last isn't delivered any more, as far as that can be helped: the server would carry out a
-    /// late request after the one that follows on another connection.
+    /// Closes it, and what was sent last isn't delivered any more, as far as that can be helped: the server would
+    /// carry out a late request after the one that follows on another connection.
     pub(super) fn give_up(self) {
         self.stream.socket().forget_unsent();
     }
@@ -307,8 +307,8 @@ impl Body {
         self == Body::Length(0)
     }
 
-    /// Appends what `input` has of it, and says how many bytes of the input it has used. It leaves what isn't of it, and what it
-    /// needs more for.
+    /// Appends what `input` has of it, and says how many bytes of the input it has used. It leaves what isn't of it,
+    /// and what it needs more for.
     pub(super) fn take(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, String> {
         let mut used = 0;
         while let Some(more) = self.step(&input[used..], output)? {

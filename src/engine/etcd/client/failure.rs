@@ -148,7 +148,8 @@ impl Failed {
             }
             Err(_) if has(body, NAMED_CERTIFICATE) => {
                 let text = "its gateway refuses a client certificate with a CommonName, since it demands a user and \
-                            password: show it a certificate without a CommonName, and give the URL a user and a password";
+                            password: show it a certificate without a CommonName, and give the URL a user and a \
+                            password";
                 Effect::Refused.by(Failure::Denied(text.into()))
             }
             Err(_) => Failed::surprising(status),
@@ -269,8 +270,8 @@ impl Failed {
         }
     }
 
-    /// Whether a watch may begin with another token. That one has ended shows only when the watch was to begin, and older servers
-    /// call it a lack of rights.
+    /// Whether a watch may begin with another token. That one has ended shows only when the watch was to begin, and
+    /// older servers call it a lack of rights.
     pub(super) fn may_be_of_old_token(&self) -> bool {
         match self.effect {
             Effect::UnknownToken => true,
@@ -313,7 +314,8 @@ impl From<Failed> for Unanswered<Failure> {
 /// What a server with TLS, made with Go, answers to plain text.
 const TLS_HINT: &[u8] = b"HTTP request to an HTTPS server";
 
-/// What the gateway answers to a certificate that names somebody, where users have to log in: it can't pass the name on.
+/// What the gateway answers to a certificate that names somebody, where users have to log in: it can't pass the name
+/// on.
 const NAMED_CERTIFICATE: &[u8] = b"CommonName of client sending a request against gateway";
 
 fn has(body: &[u8], words: &[u8]) -> bool {

@@ -133,8 +133,8 @@ impl Hosts {
             };
             reasons.add(&self.all[host].name, &failed);
             was_slow |= failed.effect == Effect::Undone && failed.why.is_timeout();
-            // A host that took longer than its turn to connect is tried again after all others, where there are some, until the caller
-            // has to hear of it.
+            // A host that took longer than its turn to connect is tried again after all others, where there are some,
+            // until the caller has to hear of it.
             let has_another_round = self.all.len() > 1 && was_slow && !rounds_until.is_over();
             let is_last = turns.is_round_over() && !has_another_round;
             if is_last || !attempt.may_go_on(&failed) {
@@ -222,8 +222,8 @@ impl Attempt<'_> {
         !self.deadline.is_over() && failed.may_be_asked_elsewhere(self.is_repeatable)
     }
 
-    /// Whether a new connection may do better than one that was idle, which something on the way may have forgotten. A host
-    /// that is slow isn't waited for twice while there are others.
+    /// Whether a new connection may do better than one that was idle, which something on the way may have forgotten.
+    /// A host that is slow isn't waited for twice while there are others.
     fn deserves_another(&self, failed: &Failed) -> bool {
         let is_alone = self.hosts.all.len() == 1;
         self.may_go_on(failed) && (is_alone || !failed.why.is_timeout())

@@ -1,5 +1,5 @@
-//! What hosts are asked on one connection, and who we are to them: a name and a password, which they exchange for a token; and
-//! watches of keys, each of which has a connection of its own.
+//! What hosts are asked on one connection, and who we are to them: a name and a password, which they exchange for a
+//! token; and watches of keys, each of which has a connection of its own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::base::sys::time;
 use crate::engine::net::address;
 use crate::engine::net::limits::CANCEL_LATENESS;
 
-/// Requests on one connection, each by the same deadline, with the token that its host has given for our login, if there is one.
+/// Requests on one connection, each by the same deadline, with the token that its host has given for our login, if
+/// there is one.
 pub(super) struct Exchange<'a> {
     pub(super) connection: &'a mut Connection,
     login: &'a Login,
@@ -50,8 +51,8 @@ impl<'a> Exchange<'a> {
         understand(&answer).ok_or_else(|| Failed::not_understood(&answer))
     }
 
-    /// Asks, and reads that there will be an answer. Asks once more with another token, when the host doesn't know the one that there
-    /// was.
+    /// Asks, and reads that there will be an answer. Asks once more with another token, when the host doesn't know
+    /// the one that there was.
     pub(super) fn begin(&mut self, path: &str, body: &[u8]) -> Result<Incoming, Failed> {
         let token = self.login.token(self.connection, self.deadline)?;
         let begun = self.begin_with(path, body, token.as_deref());
@@ -117,8 +118,8 @@ impl Login {
         }
     }
 
-    /// The same for a child that was forked off, which asks for a token of its own: another thread of the parent may have
-    /// locked this one's.
+    /// The same for a child that was forked off, which asks for a token of its own: another thread of the parent may
+    /// have locked this one's.
     pub(super) fn after_fork(&self) -> Self {
         Login::new(self.login.clone())
     }
@@ -217,8 +218,8 @@ impl Watch {
         self.messages.begins_after
     }
 
-    /// Blocks until there are events, or until then: then there are none. After a failure it tells of nothing any more. A host that
-    /// hangs tells of nothing either: so it fails also where another host is asked first by now.
+    /// Blocks until there are events, or until then: then there are none. After a failure it tells of nothing any
+    /// more. A host that hangs tells of nothing either: so it fails also where another host is asked first by now.
     pub(crate) fn next(&mut self, until: &Deadline) -> Result<Vec<Event>, Failure> {
         if self.hosts.rotation.first() != self.used.host {
             let cause = "another host answers in place of that of a watch";
@@ -315,8 +316,8 @@ impl Messages {
     }
 }
 
-/// What the servers are asked for, a line for each range. A watch that was to begin in the past would be told of nothing for up to
-/// 100 ms.
+/// What the servers are asked for, a line for each range. A watch that was to begin in the past would be told of
+/// nothing for up to 100 ms.
 fn request(ranges: &[Range], puts: bool) -> Vec<u8> {
     let create = |range: &Range| {
         let mut fields = range.bounds();

@@ -1,7 +1,8 @@
 //! A client of etcd by its JSON gateway: requests over HTTP/1.1, each of which ends by its deadline.
 //!
-//! It uses `base`, `engine::net` and the address of its servers, and knows nothing of locks. What always holds here: a
-//! connection is closed after any failure on it; what changes something is sent again only if no server has begun with it.
+//! It uses `base`, `engine::net` and the address of its servers, and knows nothing of locks. What always holds here:
+//! a connection is closed after any failure on it; what changes something is sent again only if no server has begun
+//! with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,8 +48,8 @@ pub(super) struct Client {
 /// leader has changed.
 const ROUNDS: u32 = 4;
 
-const UNPROVEN: &str = "its cluster changes its leader again and again, or what is between spreads requests over several \
-                        members: then give the URL the members themselves";
+const UNPROVEN: &str = "its cluster changes its leader again and again, or what is between spreads requests over \
+                        several members: then give the URL the members themselves";
 
 impl Client {
     /// Costs no I/O but that of reading certificates.
@@ -99,7 +100,8 @@ impl Client {
         &self.root
     }
 
-    /// Carries out a transaction. One that changes something is sent to another host only if the first has begun with nothing.
+    /// Carries out a transaction. One that changes something is sent to another host only if the first has begun with
+    /// nothing.
     pub(super) fn transact(
         &self,
         txn: &Txn,
@@ -112,8 +114,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// Grants the lease of that number, which a host that didn't answer may have granted already: before, or in this call. Says for how
-    /// many seconds: the servers may give more than what was asked.
+    /// Grants the lease of that number, which a host that didn't answer may have granted already: before, or in this
+    /// call. Says for how many seconds: the servers may give more than what was asked.
     pub(super) fn grant_lease(
         &self,
         (lease, mut may_be_there): (LeaseId, bool),
@@ -134,8 +136,8 @@ impl Client {
         })
     }
 
-    /// Ends a lease, with all keys that it has; a transaction that comes later with it is refused. One that is gone already is
-    /// fine.
+    /// Ends a lease, with all keys that it has; a transaction that comes later with it is refused. One that is gone
+    /// already is fine.
     pub(super) fn revoke(&self, lease: LeaseId, deadline: &Deadline) -> Result<(), Failure> {
         let ask =
             |host: &mut Exchange<'_>| host.ask("/v3/lease/revoke", &lease.to_json(), |_| Some(()));
@@ -171,8 +173,8 @@ impl Client {
         })
     }
 
-    /// Asks a member to keep the lease alive that is known to be in a term, and says so again; reads nothing. `None`: it isn't, or
-    /// says no. Whether the lease is kept alive is then to be proved.
+    /// Asks a member to keep the lease alive that is known to be in a term, and says so again; reads nothing. `None`:
+    /// it isn't, or says no. Whether the lease is kept alive is then to be proved.
     pub(super) fn touch(
         &self,
         lease: LeaseId,
@@ -293,13 +295,14 @@ enum Verdict {
 
 /// When a lease counts as kept alive.
 ///
-/// Only the leader of a cluster keeps leases alive. A member passes the request on to whom it takes for the leader, and that may
-/// be one of the past, which doesn't know it yet. A linearizable read after the request, by the same member, tells of the
-/// leader that there is. Each answer has a term, in which there is one leader at most, and which the member knew when it
-/// answered. So if it knew before the request of the term in which it read afterwards, it has asked the leader of that term,
-/// which was the leader all the while.
+/// Only the leader of a cluster keeps leases alive. A member passes the request on to whom it takes for the leader,
+/// and that may be one of the past, which doesn't know it yet. A linearizable read after the request, by the same
+/// member, tells of the leader that there is. Each answer has a term, in which there is one leader at most, and which
+/// the member knew when it answered. So if it knew before the request of the term in which it read afterwards, it has
+/// asked the leader of that term, which was the leader all the while.
 ///
-/// What is known about a member. It never forgets a term: also when it starts again it follows no leader of an earlier one.
+/// What is known about a member. It never forgets a term: also when it starts again it follows no leader of an
+/// earlier one.
 #[derive(Clone, Copy, Debug)]
 struct Proof {
     known: Option<MemberTerm>,

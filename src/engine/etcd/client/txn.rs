@@ -23,8 +23,8 @@ impl fmt::Display for LeaseId {
 const LONG: i64 = 1 << 62;
 
 impl LeaseId {
-    /// Chosen here, so that a request without an answer can be repeated, or undone. No other process chooses the same: a random number of
-    /// 62 bits, which isn't drawn ahead.
+    /// Chosen here, so that a request without an answer can be repeated, or undone. No other process chooses the
+    /// same: a random number of 62 bits, which isn't drawn ahead.
     pub(crate) fn new() -> Self {
         let (first, second) = sys::random_uuid().as_u64_pair();
         let bits = (first ^ second) >> 2;
@@ -43,8 +43,8 @@ impl LeaseId {
 
 /// If all of `compares` hold, `then` is carried out, else `otherwise`: at one revision, or not at all.
 ///
-/// A transaction that changes nothing is linearizable as soon as it reads one key: one without any operation isn't, and may be
-/// answered from the past.
+/// A transaction that changes nothing is linearizable as soon as it reads one key: one without any operation isn't,
+/// and may be answered from the past.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Txn {
     pub(crate) compares: Vec<Compare>,
@@ -68,8 +68,8 @@ pub(crate) enum Compare {
     CreatedAt(String, u64),
     /// All such keys were created before that revision. Holds if there are none.
     CreatedBefore(Range, u64),
-    /// All such keys were created at that revision or later. Doesn't hold if there are none: the servers take a key that
-    /// isn't there for one that was created at 0.
+    /// All such keys were created at that revision or later. Doesn't hold if there are none: the servers take a key
+    /// that isn't there for one that was created at 0.
     NoneCreatedBefore(Range, u64),
     /// The key was changed last at that revision.
     ModifiedAt(String, u64),
@@ -334,7 +334,11 @@ mod tests {
             otherwise,
         };
         let written = written.to_json();
-        let range = |from: &str| json!({ "request_range": { "key": from, "range_end": "YTA=", "limit": "3", "keys_only": true } });
+        let range = |from: &str| {
+            let range =
+                json!({ "key": from, "range_end": "YTA=", "limit": "3", "keys_only": true });
+            json!({ "request_range": range })
+        };
         let sorted = json!({ "key": "YS8=", "range_end": "YTA=", "sort_target": "CREATE", "sort_order": "ASCEND" });
         assert_eq!(
             written["success"],

@@ -142,8 +142,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// The next frame. Without a whole one it reads, as long as the source waits; when that times out there is none yet,
-    /// and what came of it stays.
+    /// The next frame. Without a whole one it reads, as long as the source waits; when that times out there is none
+    /// yet, and what came of it stays.
     pub(super) fn next(&mut self, source: &mut impl io::Read) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(frame) = self.take()? {

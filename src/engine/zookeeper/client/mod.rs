@@ -2,40 +2,46 @@
 //!
 //! It uses `base`, `engine::net`, the address, and the teller. A session has one thread and one connection at a time.
 //!
-//! | phase | who has the connection | it is left when |
+//! | phase | the connection | next phase |
 //! |---|---|---|
-//! | connecting | the caller of `open`, in which there is no session yet | a server has made a session of the right length: connected |
-//! | connected | the thread reads it; who holds the writer's lock sends on it | it fails, or the server is silent for a quarter of the timeout: disconnected; the session is over by our own clock, or a server says so, or it is closed: ended |
-//! | disconnected | the thread makes a new one, at one host after the other | a server has taken the session up: connected; its time is over by our own clock, or a server doesn't know it any more: ended |
-//! | ended | nobody | never |
+//! | connecting | the caller of `open` makes it; there is no session yet | connected, when a server has made one |
+//! | connected | the thread reads it; the holder of the writer's lock sends on it | disconnected, or ended |
+//! | disconnected | the thread makes a new one, at one host after the other | connected, or ended |
+//! | ended | there is none | |
 //!
-//! Two locks: the *writer's* is held by who sends, and taken first; the *state's* guards all else, for short. What is sent is
-//! enlisted as pending while both are held, so that the order of what is pending is that of the connection. Servers answer in
-//! that order. Watchers, and those who are told of the end, are called without any lock.
+//! A session is disconnected when its connection fails, or its server is silent for a quarter of the timeout. It is
+//! connected again when a server has taken it up. It ends when it is over by our own clock, when a server doesn't
+//! know it any more, and when it is closed.
+//!
+//! Two locks: the *writer's* is held by who sends, and taken first; the *state's* guards all else, for short. What is
+//! sent is enlisted as pending while both are held, so that the order of what is pending is that of the connection.
+//! Servers answer in that order. Watchers, and those who are told of the end, are called without any lock.
 //!
 //! What the server sends:
 //!
-//! - *an answer*: it is to the first that is pending, and has its number. Its caller is woken. If it has a watch, that counts from
-//!   then on: the events that it is to hear come behind. A `sync` is noted in [`Proof`](thread::Proof).
+//! - *an answer*: it is to the first that is pending, and has its number. Its caller is woken. If it has a watch,
+//!   that counts from then on: the events that it is to hear come behind. A `sync` is noted in
+//!   [`Proof`](thread::Proof).
 //! - *an event*: whoever watches that is told, and the watch is over.
 //! - *anything else*, or a frame that can't be right: the connection is closed.
 //!
 //! What can happen meanwhile:
 //!
-//! - *An answer meets its caller's deadline.* It counts if it was there when the caller looked; later it is nobody's. The
-//!   connection stays: answers have numbers, so that none is taken for another. What was sent is carried out before all that
-//!   this session sends later.
-//! - *The connection is lost.* What was sent has no answer, and may have been carried out. It isn't sent again. Who wants to
-//!   send waits for the next connection, until its deadline.
-//! - *A watch meets that.* All watchers are told [`WatchEvent::ConnectionLost`], also those whose answers are missing, and ask again.
-//!   Watches aren't made anew: whoever waits has to look anyway.
+//! - *An answer meets its caller's deadline.* It counts if it was there when the caller looked; later it is nobody's.
+//!   The connection stays: answers have numbers, so that none is taken for another. What was sent is carried out
+//!   before all that this session sends later.
+//! - *The connection is lost.* What was sent has no answer, and may have been carried out. It isn't sent again. Who
+//!   wants to send waits for the next connection, until its deadline.
+//! - *A watch meets that.* All watchers are told [`WatchEvent::ConnectionLost`], also those whose answers are
+//!   missing, and ask again. Watches aren't made anew: whoever waits has to look anyway.
 //! - *A write fails, or a part of it is sent.* The connection is closed, and the thread finds its end.
 //! - *A server is cut off from its leader.* It doesn't answer a `sync`, and is left for its silence.
-//! - *The session is over by our clock, and servers don't know it.* It has ended all the same. Servers delete its nodes when it
-//!   is over for them: that is later.
-//! - *The last who has the session leaves.* The connection is shut down, which the thread finds. What it waits for else looks
-//!   whether the session is closed, every 25 ms.
-//! - *A fork.* A child sends nothing, takes no lock, and closes nothing: for it the session has ended. It opens another.
+//! - *The session is over by our clock, and servers don't know it.* It has ended all the same. Servers delete its
+//!   nodes when it is over for them: that is later.
+//! - *The last who has the session leaves.* The connection is shut down, which the thread finds. What it waits for
+//!   else looks whether the session is closed, every 25 ms.
+//! - *A fork.* A child sends nothing, takes no lock, and closes nothing: for it the session has ended. It opens
+//!   another.
 
 use std::fmt;
 use std::sync::Arc;
@@ -78,12 +84,13 @@ pub(super) struct Session {
 /// A session lasts so many ticks at least, so that much of it is left when the proof of it comes.
 const LEAST_TICKS: u32 = 4;
 
-/// So old the proof of a session gets, while its beats are answered in time: three of them are three quarters of a tick apart.
+/// So old the proof of a session gets, while its beats are answered in time: three of them are three quarters of a
+/// tick apart.
 const PROVEN_TICKS: u32 = 3;
 
 impl Session {
-    /// Connects. The servers have to give sessions of just this `timeout`, which has to be four of their ticks at least;
-    /// otherwise the error says what is possible.
+    /// Connects. The servers have to give sessions of just this `timeout`, which has to be four of their ticks at
+    /// least; otherwise the error says what is possible.
     pub(super) fn open(
         address: Address,
         timeout: Duration,
@@ -123,8 +130,8 @@ impl Session {
         self.shared.servers.words(word, deadline)
     }
 
-    /// Opens another session with the same servers, in place of one that has ended, or in a child that was forked off, which has
-    /// hosts of its own.
+    /// Opens another session with the same servers, in place of one that has ended, or in a child that was forked
+    /// off, which has hosts of its own.
     pub(super) fn open_another(
         &self,
         hosts: &Arc<Hosts>,
@@ -266,8 +273,8 @@ impl Session {
             || self.shared.time_left_at(now, &state).is_zero()
     }
 
-    /// Has `listener` called on the session's thread; at once, if the session has expired. It isn't told of the end of a session
-    /// that is closed. It must not block, nor ask the session.
+    /// Has `listener` called on the session's thread; at once, if the session has expired. It isn't told of the end
+    /// of a session that is closed. It must not block, nor ask the session.
     pub(super) fn listen(&self, listener: impl Fn(News) + Send + Sync + 'static) {
         if !self.process.is_current() {
             return;

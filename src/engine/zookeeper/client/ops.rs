@@ -159,7 +159,8 @@ pub(crate) enum Reply {
     Children(Vec<String>, Stat),
     /// Of a multi.
     Multi {
-        /// The paths of the nodes that were made, or why nothing of all was done. Servers don't tell the nodes' stat here.
+        /// The paths of the nodes that were made, or why nothing of all was done. Servers don't tell the nodes' stat
+        /// here.
         done: Result<Vec<String>, Refused>,
         /// The last transaction that the server knew when it answered, which is this one or a later one.
         zxid: i64,

@@ -79,8 +79,8 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The servers' tickTime. Sessions last 2 to 20 ticks unless a server is told otherwise; where one of these was changed
-    /// the longer tick is believed, which proves the same later.
+    /// The servers' tickTime. Sessions last 2 to 20 ticks unless a server is told otherwise; where one of these was
+    /// changed the longer tick is believed, which proves the same later.
     pub(super) fn tick(self) -> Duration {
         (self.least / 2).max(self.most / 20)
     }
@@ -178,8 +178,8 @@ impl Servers {
         }
     }
 
-    /// Does something with the first host with which it can be done, by `deadline`. When all have refused, and none was too
-    /// slow, nothing is tried again.
+    /// Does something with the first host with which it can be done, by `deadline`. When all have refused, and none
+    /// was too slow, nothing is tried again.
     pub(super) fn with_any<T>(
         &self,
         deadline: &Deadline,

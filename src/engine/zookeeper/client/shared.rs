@@ -21,7 +21,8 @@ use crate::engine::net::socket::Closer;
 use crate::engine::net::stream::WriteHalf;
 use crate::engine::zookeeper::teller::Teller;
 
-/// A session, as its callers and its thread share it. A lock that stands below another is never held when that is taken.
+/// A session, as its callers and its thread share it. A lock that stands below another is never held when that is
+/// taken.
 pub(super) struct Shared {
     pub(super) servers: Servers,
     pub(super) timeout: Duration,
@@ -29,8 +30,8 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     /// Nobody has the session any more, or it was closed.
     pub(super) closed: Cancel,
-    /// Who holds it sends. What is sent is enlisted as pending under it, so that the order is the same. `None` without a
-    /// connection.
+    /// Who holds it sends. What is sent is enlisted as pending under it, so that the order is the same. `None`
+    /// without a connection.
     writer: TimedMutex<Option<WriteHalf>>,
     pub(super) state: Mutex<State>,
     /// The session's thread doesn't log by itself.
@@ -282,8 +283,8 @@ impl State {
         }
     }
 
-    /// Numbers what is sent next, and returns its bytes. Whoever sends them holds the lock of the connection's writer, so that
-    /// they are sent in this order.
+    /// Numbers what is sent next, and returns its bytes. Whoever sends them holds the lock of the connection's
+    /// writer, so that they are sent in this order.
     pub(super) fn enlist(&mut self, items: Vec<Item>, sent: BootInstant) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(items.iter().map(|item| item.frame.len()).sum());
         for Item { mut frame, request } in items {
@@ -334,7 +335,8 @@ impl State {
     }
 }
 
-/// Whether a transaction was carried out. One that is refused is a transaction, too, but for that of a session that has ended.
+/// Whether a transaction was carried out. One that is refused is a transaction, too, but for that of a session that
+/// has ended.
 fn is_confirmed(reply: &Reply) -> bool {
     match reply {
         Reply::Multi { done: Ok(_), .. } => true,

@@ -175,8 +175,8 @@ fn deliver(shared: &Shared, frame: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Connects to one host after the other, the one that failed last, as long as the session may live. `None`: it has ended.
-/// There is a pause behind each round of all hosts, and in front of the first if that `is_early`.
+/// Connects to one host after the other, the one that failed last, as long as the session may live. `None`: it has
+/// ended. There is a pause behind each round of all hosts, and in front of the first if that `is_early`.
 fn reconnect(shared: &Shared, pauses: &mut Waits, mut is_early: bool) -> Option<Connection> {
     let rotation = &shared.servers.rotation;
     rotation.failed(rotation.first());
@@ -227,18 +227,18 @@ fn take_up(shared: &Shared, place: usize, deadline: &Deadline) -> Result<Connect
 /// answers one of the leader's own pings, with all the touches since the last one. The leader pings every half tick. An
 /// answer to a request proves nothing therefore: a server that is cut off from its leader goes on answering reads.
 ///
-/// A *beat* is a `sync` that was answered, which takes the leader and comes to it behind the touches that were passed on
-/// before. Beats are counted that are three quarters of a tick apart, from the answer to the one to the sending of the
-/// next. Three in a row prove that the leader knows of the touch by the first: it was passed on meanwhile, also when the
-/// leader was stopped for a while between two of them. Two would not: such a leader may answer before it pings. So what is
-/// proven is older than the last answer by one and a half ticks at least. That is also by how much longer a leader that has
-/// lost its followers may take itself for one than they do: each stops after the same silence, but may have begun to count
-/// half a tick later, and looks once a tick.
+/// A *beat* is a `sync` that was answered, which takes the leader and comes to it behind the touches that were passed
+/// on before. Beats are counted that are three quarters of a tick apart, from the answer to the one to the sending of
+/// the next. Three in a row prove that the leader knows of the touch by the first: it was passed on meanwhile, also
+/// when the leader was stopped for a while between two of them. Two would not: such a leader may answer before it
+/// pings. So what is proven is older than the last answer by one and a half ticks at least. That is also by how much
+/// longer a leader that has lost its followers may take itself for one than they do: each stops after the same
+/// silence, but may have begun to count half a tick later, and looks once a tick.
 ///
 /// What a connection begins with is checked, and touched, by the leader itself. A new session is a transaction, so it
-/// counts at once. To take up an old one isn't: a leader that was stopped and replaced does it, too, when it goes on, and
-/// answers a `sync` as well, until it looks next. So nothing counts on that connection before a transaction, which needs a
-/// majority, was carried out there: from then on taking it up counts.
+/// counts at once. To take up an old one isn't: a leader that was stopped and replaced does it, too, when it goes on,
+/// and answers a `sync` as well, until it looks next. So nothing counts on that connection before a transaction,
+/// which needs a majority, was carried out there: from then on taking it up counts.
 #[derive(Clone, Debug)]
 pub(super) struct Proof {
     since: BootInstant,
@@ -277,8 +277,8 @@ impl Proof {
         self.last = [None, Some(Beat { sent, answered })];
     }
 
-    /// A transaction was carried out that was sent on this connection: no other leader had taken over when it took the session
-    /// up.
+    /// A transaction was carried out that was sent on this connection: no other leader had taken over when it took
+    /// the session up.
     pub(super) fn committed(&mut self) {
         if let Some(taken_up) = self.unconfirmed.take() {
             self.since = self.since.max(taken_up);

@@ -148,7 +148,8 @@ impl Watcher {
         self.0.value.lock().told()
     }
 
-    /// Whether a server watches, and has told nothing. What was done before a `sync` it has told before it answers that.
+    /// Whether a server watches, and has told nothing. What was done before a `sync` it has told before it answers
+    /// that.
     pub(crate) fn stands(&self) -> bool {
         self.0.value.lock().state == WatchState::Set
     }

@@ -1,5 +1,5 @@
-//! What is sent and received, as bytes: what each operation comes to, and what its answer has. Names of records and their order
-//! are in ZooKeeper's `zookeeper.jute`.
+//! What is sent and received, as bytes: what each operation comes to, and what its answer has. Names of records and
+//! their order are in ZooKeeper's `zookeeper.jute`.
 
 use super::failure::Code;
 use super::jute::{Decoder, Encoder, Malformed};
@@ -325,7 +325,8 @@ fn multi(
     }
 }
 
-/// The path of the node that a part of a multi has made, if it made one. Servers answer some kinds of nodes with their stat, too.
+/// The path of the node that a part of a multi has made, if it made one. Servers answer some kinds of nodes with
+/// their stat, too.
 fn created(record: &mut Decoder<'_>, kind: i32) -> Result<Option<String>, Malformed> {
     let path = match kind {
         code::DELETE | code::CHECK => return Ok(None),

@@ -64,9 +64,9 @@ fn nothing_counts_before_a_transaction_on_the_connection() {
     assert!(proof.since() > at(3_000));
 }
 
-/// A server passes touches on each half tick, behind which syncs come to the leader. That is stopped at any time for any
-/// time: no touches are passed on meanwhile, and a sync that came is answered before the next are, which is as soon as it
-/// goes on. Whatever is proven the leader knew when it answered.
+/// A server passes touches on each half tick, behind which syncs come to the leader. That is stopped at any time for
+/// any time: no touches are passed on meanwhile, and a sync that came is answered before the next are, which is as
+/// soon as it goes on. Whatever is proven the leader knew when it answered.
 #[test]
 fn what_is_proven_the_leader_knows() {
     for_any(|random| {
