@@ -68,23 +68,15 @@ impl LineLeases for EtcdStore {
             Some(_) => self.own_of(request, deadline).map_err(error)?,
             None => self.known(request.owner),
         };
-        let mut kept = None;
-        if let Write::Keep(time) = commit.entries {
-            kept = Some(self.leases.grant(time, deadline).map_err(error)?.0);
-        }
-        let keys = self.keys_in(request, commit);
-        let old = match commit.found.and_then(<[_]>::first) {
-            Some((_, entry)) => {
-                own.id = entry.id.clone();
-                Text::of(entry)
-            }
-            None => Text::parse(&own.text),
+        let kept = match commit.entries {
+            Write::Keep(time) => Some(self.leases.grant(time, deadline).map_err(error)?.0),
+            _ => None,
         };
-        let text = old.clone().and_then(|old| written(old, request, commit));
-        let lease = kept.unwrap_or(own.lease).id;
+        let keys = self.keys_in(request, commit);
+        let (old, text) = texts(request, commit, &mut own);
         let txn = Txn {
             compares: as_known(request, commit, &keys, &own),
-            then: changes(commit, &keys, &own, (old, &text), lease),
+            then: changes(commit, &keys, &own, (old, &text), kept),
             otherwise: show(&keys, &own, request.owner),
         };
         if let (Some(_), Some(text)) = (from, &text) {
@@ -93,20 +85,15 @@ impl LineLeases for EtcdStore {
             self.know(request, own.clone());
         }
         let (answer, is_repeated) = self.write_commit(request, commit, &txn, deadline)?;
-        let found = match answer {
-            Some(answer) if answer.succeeded => {
-                self.committed(request, commit, (&own, text, from), deadline);
-                return Ok(Committed::Done {
-                    is_repeated,
-                    since: from.map(|_| own.lease.since),
-                });
-            }
-            Some(answer) => found(answer, &keys, request),
-            None => Vec::new(),
-        };
+        if answer.as_ref().is_some_and(|answer| answer.succeeded) {
+            let since = from.map(|_| own.lease.since);
+            self.committed(request, commit, (&own, text, from), deadline);
+            return Ok(Committed::Done { is_repeated, since });
+        }
         if let Some(lease) = kept {
             self.leases.revoke(lease.id, deadline);
         }
+        let found = answer.map_or_else(Vec::new, |answer| found(answer, &keys, request));
         Ok(Committed::Refused { found, is_repeated })
     }
 
@@ -265,6 +252,19 @@ fn other_owner<'a>(request: Request<'_>, commit: &Commit<'a>) -> Option<&'a Owne
     entry.owner().filter(|_| !entry.is_of(request.owner))
 }
 
+/// What is in the entries before a commit, and what it writes into them. The owner's are called as those that were found.
+fn texts(request: Request<'_>, commit: &Commit<'_>, own: &mut Own) -> (Option<Text>, Option<Text>) {
+    let old = match commit.found.and_then(<[_]>::first) {
+        Some((_, entry)) => {
+            own.id = entry.id.clone();
+            Text::of(entry)
+        }
+        None => Text::parse(&own.text),
+    };
+    let text = old.clone().and_then(|old| written(old, request, commit));
+    (old, text)
+}
+
 /// What a commit writes into entries with that text.
 fn written(old: Text, request: Request<'_>, commit: &Commit<'_>) -> Option<Text> {
     match commit.entries {
@@ -300,8 +300,9 @@ fn changes(
     keys: &[Keys],
     own: &Own,
     (old, text): (Option<Text>, &Option<Text>),
-    lease: LeaseId,
+    kept: Option<ServerLease>,
 ) -> Vec<Op> {
+    let lease = kept.unwrap_or(own.lease).id;
     let was_alone = old.is_some_and(|old| old.mode == Mode::Exclusive);
     let mut ops = Vec::with_capacity(2 * keys.len() + 1);
     for keys in keys {

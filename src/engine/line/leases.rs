@@ -305,6 +305,15 @@ fn proved(
     })
 }
 
+/// The lease with that token, which lasts from then on.
+fn lasting(token: Token, since: BootInstant) -> Outcome {
+    Outcome::Done(Done {
+        token: Some(token),
+        since: Some(since),
+        ..Done::default()
+    })
+}
+
 /// The token of a lease that goes on for another holder.
 fn next_token(store: &impl LineLeases, request: Request<'_>, last_used: u64) -> Result<Token> {
     passed_on(last_used).ok_or_else(|| {
@@ -338,9 +347,8 @@ pub(super) fn adopt(
             }
             return proved(store, request, Token::from_number(earlier), deadline);
         }
-        let entries = entries_of(&lines, from);
-        let is_so = |entry: &Entry| entry.mode == request.claim.mode;
-        let entries = entries.filter(|all| all.iter().all(|(_, entry)| is_so(entry)));
+        let is_so = |(_, entry): &(usize, Entry)| entry.mode == request.claim.mode;
+        let entries = entries_of(&lines, from).filter(|all| all.iter().all(is_so));
         let Some(entries) = entries else {
             store.retire(request, deadline);
             return Ok(Outcome::NOT_OWNER);
@@ -354,19 +362,12 @@ pub(super) fn adopt(
             is_clean: false,
             value: None,
         };
-        match store.commit(request, &commit, deadline)? {
-            Committed::Done { since: None, .. } => {
-                return proved(store, request, token, deadline);
-            }
-            Committed::Done { since, .. } => {
-                return Ok(Outcome::Done(Done {
-                    token: Some(token),
-                    since,
-                    ..Done::default()
-                }));
-            }
-            // Another has changed it meanwhile, an answer was lost, or the lease is gone.
-            Committed::Refused { .. } => {}
+        // If it is refused, another has changed it meanwhile, an answer was lost, or the lease is gone.
+        if let Committed::Done { since, .. } = store.commit(request, &commit, deadline)? {
+            return match since {
+                Some(since) => Ok(lasting(token, since)),
+                None => proved(store, request, token, deadline),
+            };
         }
     }
 }

@@ -72,43 +72,28 @@ fn understand(url: &str) -> Result<Address, String> {
     if tick.is_some_and(|tick| tick.is_zero()) {
         return Err("its tick is 0: use the servers' tickTime, such as ?tick=2s".into());
     }
-    // A login without its key would be taken for one.
-    let has_login = parts
-        .query
-        .is_some_and(|query| query.contains(':') || query.contains("%3"));
-    let show_keys = !url.contains('@') && !url.contains("auth") && !has_login;
     let ((ca, own), known) = match tls {
-        true => (certificates(&mut query)?, "auth, tick, ca, cert, key"),
+        true => (query.take_certificates()?, "auth, tick, ca, cert, key"),
         false => ((None, None), "auth, tick; of zks:// ca, cert, key, too"),
     };
-    query.finish(known, show_keys)?;
+    query.finish(known, shows_keys(url, parts.query))?;
     let shown: Vec<_> = hosts.iter().map(HostPort::to_string).collect();
     Ok(Address {
         shown: format!("{scheme}://{}{chroot}", shown.join(",")),
         hosts,
         tls,
         ca,
-        own,
+        own: own.map(|(chain, key)| OwnCertificate { chain, key }),
         chroot,
         auth,
         tick,
     })
 }
 
-type Certificates = (Option<PathBuf>, Option<OwnCertificate>);
-
-fn certificates(query: &mut Query) -> Result<Certificates, String> {
-    let [ca, cert, key] = ["ca", "cert", "key"].map(|name| query.take(name).map(PathBuf::from));
-    let own = match (cert, key) {
-        (Some(chain), Some(key)) => Some(OwnCertificate { chain, key }),
-        (None, None) => None,
-        _ => {
-            let text =
-                "a certificate needs its key, and a key its certificate: use ?cert=FILE&key=FILE";
-            return Err(text.into());
-        }
-    };
-    Ok((ca, own))
+/// Whether an error may show the keys of a query: a login without its key would be taken for one.
+fn shows_keys(url: &str, query: Option<&str>) -> bool {
+    let has_login = query.is_some_and(|query| query.contains(':') || query.contains("%3"));
+    !url.contains('@') && !url.contains("auth") && !has_login
 }
 
 /// A path as servers take it, without a slash at its end.

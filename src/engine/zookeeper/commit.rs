@@ -57,9 +57,9 @@ impl LineLeases for ZooKeeperStore {
         commit: &Commit<'_>,
         deadline: &Deadline,
     ) -> PublicResult<Committed> {
-        let committing = Committing::new(self.lease(request, deadline), commit);
-        let committed = committing.and_then(|committing| match committing {
-            Ok(mut committing) => committing.run(),
+        let lease = self.lease(request, deadline);
+        let committed = entries_of(lease, commit).and_then(|entries| match entries {
+            Ok(entries) => Committing::new(lease, commit, &entries).run(),
             Err(found) => Ok(Committed::Refused {
                 found,
                 is_repeated: false,
@@ -101,28 +101,8 @@ struct Committing<'a> {
 }
 
 impl<'a> Committing<'a> {
-    /// Or what the owner has left, if that isn't all.
-    fn new(
-        lease: Lease<'a>,
-        commit: &'a Commit<'a>,
-    ) -> Result<Result<Self, Vec<OwnSnapshot>>, Failure> {
+    fn new(lease: Lease<'a>, commit: &'a Commit<'a>, entries: &[(usize, Entry)]) -> Self {
         let Lease { locks, request, .. } = lease;
-        let entries = match commit.found {
-            Some(found) => found.to_vec(),
-            None => {
-                let is_clear = |nodes: super::owners::Nodes| !nodes.has_inflight;
-                let found = match locks.owners.get(request.owner).is_none_or(is_clear) {
-                    true => lease.known(),
-                    false => lease.find()?,
-                };
-                let own = found.iter().enumerate();
-                let own = own.map(|(name, found)| Some((name, found.own.clone()?)));
-                match own.collect() {
-                    Some(entries) => entries,
-                    None => return Ok(Err(found)),
-                }
-            }
-        };
         let mut committing = Committing {
             lease,
             commit,
@@ -135,7 +115,7 @@ impl<'a> Committing<'a> {
             let path = names[*first].child(VALUE);
             committing.push(Does::Put, Change::set(path, value.to_vec()));
         }
-        for (name, entry) in &entries {
+        for (name, entry) in entries {
             committing.change(&names[*name], entry);
         }
         if commit.entries != Write::Nothing {
@@ -144,7 +124,7 @@ impl<'a> Committing<'a> {
                 .owners
                 .unwatch(committing.from().unwrap_or(request.owner));
         }
-        Ok(Ok(committing))
+        committing
     }
 
     fn push(&mut self, does: Does, change: Change) {
@@ -282,6 +262,27 @@ impl<'a> Committing<'a> {
         let since = (is_let_in && self.from().is_some()).then_some(since);
         Ok(Committed::Done { is_repeated, since })
     }
+}
+
+/// Entries of an owner, with the place of their name in the request.
+type Entries = Vec<(usize, Entry)>;
+
+/// The entries that a commit is about, or what the owner has left, if that isn't all.
+fn entries_of(
+    lease: Lease<'_>,
+    commit: &Commit<'_>,
+) -> Result<Result<Entries, Vec<OwnSnapshot>>, Failure> {
+    if let Some(found) = commit.found {
+        return Ok(Ok(found.to_vec()));
+    }
+    let nodes = lease.locks.owners.get(lease.request.owner);
+    let found = match nodes.is_none_or(|nodes| !nodes.has_inflight) {
+        true => lease.known(),
+        false => lease.find()?,
+    };
+    let own = found.iter().enumerate();
+    let own = own.map(|(name, found)| Some((name, found.own.clone()?)));
+    Ok(own.collect::<Option<_>>().ok_or(found))
 }
 
 /// Nodes that an earlier try has made are the owner's from now on, and end with this session: with another they would

@@ -252,14 +252,9 @@ impl Call<'_> {
         };
         let is_abandoned = own.is_abandoned || was_abandoned;
         let since = self.locks.proven(&self.session, &self.deadline)?;
-        let mut watchers = Vec::new();
-        if owners.is_unwatched(owner) {
-            for path in &own.paths {
-                let watcher = self.locks.watcher(owner);
-                watchers.push(watcher.clone());
-                requests.push(Op::watch(path, watcher));
-            }
-        }
+        let watchers = self.locks.watchers(owner, own.paths.len());
+        let watched = own.paths.iter().zip(watchers.iter().cloned());
+        requests.extend(watched.map(|(path, watcher)| Op::watch(path, watcher)));
         let created = match own.created.filter(|_| !own.found_free) {
             Some(created) => {
                 self.send(&requests)?;

@@ -55,17 +55,12 @@ impl Lease<'_> {
         let Some(first) = nodes.paths.first() else {
             return Ok(false);
         };
-        let is_unwatched = self.locks.owners.is_unwatched(self.request.owner);
-        let mut watchers = Vec::new();
-        let look = |path: &String| match is_unwatched {
-            true => {
-                let watcher = self.locks.watcher(self.request.owner);
-                watchers.push(watcher.clone());
-                Op::watch(path, watcher)
-            }
-            false => Op::get(path.clone()),
+        let watchers = self.locks.watchers(self.request.owner, nodes.paths.len());
+        let look = |(at, path): (usize, &String)| match watchers.get(at) {
+            Some(watcher) => Op::watch(path, watcher.clone()),
+            None => Op::get(path.clone()),
         };
-        let mut requests: Vec<_> = nodes.paths.iter().map(look).collect();
+        let mut requests: Vec<_> = nodes.paths.iter().enumerate().map(look).collect();
         if is_current {
             requests.insert(0, Op::sync(first));
         }

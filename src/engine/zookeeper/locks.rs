@@ -324,6 +324,14 @@ impl Locks {
         })
     }
 
+    /// One for each of so many nodes of the owner, if nothing watches them.
+    pub(super) fn watchers(self: &Arc<Self>, owner: &Owner, nodes: usize) -> Vec<Watcher> {
+        match self.owners.is_unwatched(owner) {
+            true => (0..nodes).map(|_| self.watcher(owner)).collect(),
+            false => Vec::new(),
+        }
+    }
+
     /// What is in the node of an owner.
     pub(super) fn node_data(&self, request: Request<'_>, token: Option<u64>) -> Vec<u8> {
         let data = NodeData {

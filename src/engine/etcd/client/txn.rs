@@ -205,20 +205,13 @@ fn operation(op: &Op) -> Value {
         }
         Op::Delete(range) => json!({ "request_delete_range": range.bounds() }),
         Op::If(inner) => json!({ "request_txn": inner.to_json() }),
-        Op::Get(range) => {
-            let mut fields = range.bounds();
-            fields.insert("sort_target".into(), "CREATE".into());
-            fields.insert("sort_order".into(), "ASCEND".into());
-            json!({ "request_range": fields })
-        }
+        Op::Get(range) => by_creation("ASCEND", range.bounds()),
         Op::Newest {
             range,
             before,
             limit,
         } => {
             let mut fields = range.bounds();
-            fields.insert("sort_target".into(), "CREATE".into());
-            fields.insert("sort_order".into(), "DESCEND".into());
             if let Some(limit) = limit {
                 fields.insert("limit".into(), limit.to_string().into());
             }
@@ -227,7 +220,7 @@ fn operation(op: &Op) -> Value {
                 let last = before.saturating_sub(1).max(1).to_string();
                 fields.insert("max_create_revision".into(), last.into());
             }
-            json!({ "request_range": fields })
+            by_creation("DESCEND", fields)
         }
         Op::List {
             prefix,
@@ -241,6 +234,13 @@ fn operation(op: &Op) -> Value {
             "keys_only": keys_only,
         } }),
     }
+}
+
+/// A read in the order of creation, or the other way round.
+fn by_creation(order: &str, mut fields: Map<String, Value>) -> Value {
+    fields.insert("sort_target".into(), "CREATE".into());
+    fields.insert("sort_order".into(), order.into());
+    json!({ "request_range": fields })
 }
 
 /// The first key behind all that begin with the prefix.
