@@ -9,7 +9,7 @@ use crate::engine::url::invalid_url;
 use crate::engine::url::parts::{Parts, decoded};
 use crate::engine::url::query::Query;
 
-/// Where servers are, and who we are to them.
+/// The servers of a URL, and the login for them.
 #[derive(Debug)]
 pub(super) struct Address {
     /// One at least.

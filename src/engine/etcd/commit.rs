@@ -252,7 +252,8 @@ fn other_owner<'a>(request: Request<'_>, commit: &Commit<'a>) -> Option<&'a Owne
     entry.owner().filter(|_| !entry.is_of(request.owner))
 }
 
-/// What is in the entries before a commit, and what it writes into them. The owner's are called as those that were found.
+/// What is in the entries before a commit, and what it writes into them. The owner's are called as those that were
+/// found.
 fn texts(request: Request<'_>, commit: &Commit<'_>, own: &mut Own) -> (Option<Text>, Option<Text>) {
     let old = match commit.found.and_then(<[_]>::first) {
         Some((_, entry)) => {

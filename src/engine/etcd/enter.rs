@@ -129,7 +129,7 @@ impl EtcdStore {
         Ok(Step::Same)
     }
 
-    /// Notes that the owner was let in alone, for the next if it doesn't release; and sees who else didn't.
+    /// Puts the owner's holder markers, and reads those that others have left.
     fn marking(
         &self,
         request: Request<'_>,

@@ -116,7 +116,7 @@ pub(super) struct Text {
     pub(super) mode: Mode,
     /// `None`: its owner has released it, and it stays taken for a while.
     pub(super) owner: Option<Owner>,
-    /// In milliseconds since 1970, by the clock of the owner's host: for those who look.
+    /// In milliseconds since 1970, by the clock of the owner's host. Operators are shown it.
     pub(super) since: u64,
     /// The first token of the lease; `None`: that of its entry's revision.
     pub(super) token: Option<u64>,

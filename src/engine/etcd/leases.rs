@@ -33,7 +33,7 @@ pub(super) struct ServerLease {
     pub(super) revision: u64,
 }
 
-/// A long lease lasts for so many ttls. One that waits behind many has it: to keep all of them alive for a ttl each
+/// A long lease lasts for this many ttls. One that waits behind many has it: to keep all of them alive for a ttl each
 /// would cost the servers more than the locks.
 const LONG: u32 = 16;
 
@@ -156,7 +156,7 @@ impl Leases {
         }
     }
 
-    /// That of what has to be told of owners that are gone. Threads that ask at once ask for the same.
+    /// The lease of the holder markers. Threads that ask at the same time ask for the same lease.
     pub(super) fn memory(&self, deadline: &Deadline) -> Result<LeaseId, Failure> {
         let (id, is_granted) = self.to_remember();
         if !is_granted {
@@ -188,7 +188,7 @@ impl Leases {
         }
     }
 
-    /// It has a key more, perhaps.
+    /// Another key may be under it.
     pub(super) fn remembers(&self) {
         self.memory.lock().keys += 1;
     }

@@ -214,7 +214,7 @@ impl EtcdStore {
         }
     }
 
-    /// Goes in alone, also where the lease is gone that remembers who was let in: then another remembers that.
+    /// Acquires alone. If the lease of the holder markers is gone, the marker gets another lease.
     fn admit_alone(&self, request: Request<'_>, deadline: &Deadline) -> Result<Step, Unanswered> {
         loop {
             let own = self.known(request.owner);
@@ -228,7 +228,7 @@ impl EtcdStore {
     }
 }
 
-/// So many ahead are many. In a line that isn't longer each waiter has a lease of a ttl.
+/// With more than this many ahead, a waiter gets a long lease.
 const MANY: u64 = 16;
 
 /// The first in line has this time to go in until it is looked at, and from then on. One that is seen to be first at
@@ -237,7 +237,7 @@ pub(super) fn time_to_acquire(ttl: Duration) -> Duration {
     ttl / 2
 }
 
-/// Whether one that came then, and saw so many keys in line, came behind many.
+/// Whether an owner that saw this many keys in line has come behind many.
 pub(super) fn is_far(keys: u64) -> bool {
     MANY < keys
 }

@@ -22,9 +22,9 @@ pub(super) struct Look<'a> {
     is_whole: bool,
     /// When the entry was created, if that is known.
     created: Option<u64>,
-    /// So many of those ahead decide, the nearest ones; `None`: all.
+    /// How many of those ahead decide, the nearest first; `None`: all.
     deciding: Option<u32>,
-    /// Whether to see who was let in alone, and hasn't released, and the value.
+    /// Whether to read the holder markers and the value.
     for_grant: bool,
 }
 

@@ -103,7 +103,7 @@ struct EtcdStore {
 /// What it may take to end what nobody needs any more.
 const ENDING: Duration = Duration::from_millis(60);
 
-/// What the servers answer to a user whom they know, and who may not read that key.
+/// The servers' answer to a known user that may not read a key.
 const NOT_YOURS: &str = "permission denied";
 
 impl EtcdStore {
@@ -332,12 +332,12 @@ fn value_of(entries: Vec<KeyValue>) -> Stored {
     entries.into_iter().next().map(|entry| entry.value.into())
 }
 
-/// The time of this host, for those who look: nothing depends on it.
+/// The wall clock of this host. It is only shown to operators: nothing depends on it.
 fn host_millis() -> u64 {
     time::wall().as_millis().try_into().unwrap_or(0)
 }
 
-/// For those who look, since when.
+/// The marker's value says since when: operators are shown that.
 fn put_marker(keys: &Keys, own: &Own, memory: LeaseId) -> Op {
     Op::Put {
         key: keys.marker_of(&own.id),

@@ -17,10 +17,10 @@ use crate::base::value::Stored;
 use crate::engine::line::{Entry, Facts, Inspected, LineOperators, Who, token_of, uuid_of};
 use crate::engine::{Cursor, Page};
 
-/// The time that is left is asked for so many holders.
+/// The most holders whose remaining time is asked for.
 const ASKED: usize = 100;
 
-/// A page is what is found in so many keys.
+/// The number of keys that a page of names is made from.
 const PAGE: u32 = 1_000;
 
 impl LineOperators for EtcdStore {
@@ -166,7 +166,7 @@ impl EtcdStore {
     }
 }
 
-/// By what tells who was let in alone, and hasn't released; the values say when.
+/// `entered` are the holder markers of the name; their values say since when.
 fn facts_of(entry: &Entry, entered: &[KeyValue]) -> Facts {
     let id_of = |one: &KeyValue| last_part(&one.key).to_owned();
     let is_abandoned = entered.iter().any(|one| id_of(one) != entry.id);
@@ -182,7 +182,7 @@ fn facts_of(entry: &Entry, entered: &[KeyValue]) -> Facts {
     }
 }
 
-/// The page of these keys, of which each has a name, and is or isn't a place in line.
+/// Makes a page from the names of keys, each with whether its key is an entry in a line.
 fn page(named: Vec<(String, bool)>, is_last: bool) -> Page {
     let last = named.last().map(|(name, _)| name);
     // There may be more of its last name on the next page, unless it has nothing else.

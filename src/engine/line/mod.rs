@@ -122,7 +122,7 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
 
 /// A watch of what is in a waiter's way. Dropped, it ends.
 pub(crate) trait LineWatch: Send {
-    /// Whether it tells of this one in that snapshot, too, and hasn't told all that it will. Then it does from now on.
+    /// Whether it also watches this blocker of that snapshot, and hasn't fired. Then it does so from now on.
     fn goes_on_for(&mut self, blocker: &Blocker, seen: &Snapshot) -> bool;
 
     /// Blocks until something of it may have changed, or until then: then false.
@@ -252,7 +252,7 @@ impl Snapshot {
         self.lines.iter().all(|line| line.lets_in(mode))
     }
 
-    /// Who holds: `<host>/<pid>/<thread>`, if the snapshot shows that.
+    /// The first other holder: `<host>/<pid>/<thread>`, if the snapshot shows that.
     pub(crate) fn holder(&self, request: Request<'_>) -> Option<String> {
         let mut holders = self.lines.iter().filter_map(|line| line.holders().first());
         let other = holders.find(|entry| self.is_whole && !entry.is_of(request.owner))?;
@@ -265,17 +265,17 @@ impl Snapshot {
 pub(crate) struct Entry {
     /// How the store tells it from the others of its line.
     pub(crate) id: String,
-    /// Its order in the line, and in none but lines of this store: who came later has more.
+    /// Its order in the line: an entry that came later has more. Places of other stores mean something else.
     pub(crate) place: u64,
     pub(crate) mode: Mode,
     pub(crate) who: Who,
     /// The first token of its lease, if that isn't the token of its place.
     pub(crate) token: Option<u64>,
-    /// When it came, in milliseconds since 1970, by its host's clock or the servers': for those who look.
+    /// When it came, in milliseconds since 1970, by its host's clock or the servers'. Operators are shown it.
     pub(crate) since: u64,
     /// What it ends with at the servers: a lease, or a session. `None`: nothing, or it isn't known.
     pub(crate) session: Option<i64>,
-    /// In which it was seen: who changes it changes that. 0 where the store compares none.
+    /// The version in which it was seen, which each change changes. 0 where the store compares none.
     pub(crate) version: u64,
 }
 

@@ -176,7 +176,7 @@ pub(crate) struct Inspected {
 /// What operators are told of an entry besides.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
-    /// That of its lease, if it holds.
+    /// The token of its lease, if it holds.
     pub(crate) token: u64,
     pub(crate) held_for: Option<Duration>,
     pub(crate) waited_for: Option<Duration>,
@@ -184,10 +184,10 @@ pub(crate) struct Facts {
     pub(crate) remaining: Option<Duration>,
 }
 
-/// So many holders are broken at once.
+/// This many holders are broken at once.
 const AT_ONCE: usize = 60;
 
-/// How a name stands, for those who look.
+/// How a name stands, for operators.
 pub(super) fn inspect(
     store: &impl LineOperators,
     key: &Key,
@@ -261,7 +261,7 @@ fn waiter(entry: &Entry, facts: &Facts) -> Waiter {
     }
 }
 
-/// Takes a lock from all that one look shows to have it, and from nobody who is let in meanwhile.
+/// Takes a lock from all holders that the first look shows, and from none that is let in meanwhile.
 pub(super) fn break_lock(
     store: &impl LineOperators,
     key: &Key,

@@ -78,7 +78,7 @@ struct Asking {
 /// a moment.
 const LOOKS: u32 = 3;
 
-/// After so many its caller's pace counts: others come and go.
+/// After this many looks, its caller's pace counts: others come and go.
 const MOST_LOOKS: u32 = 64;
 
 impl<S: LineStore> Wait for LineWait<S> {

@@ -10,7 +10,7 @@ use crate::engine::url::invalid_url;
 use crate::engine::url::parts::{Parts, decoded};
 use crate::engine::url::query::Query;
 
-/// Where servers are, and who we are to them.
+/// The servers of a URL, and the login for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) hosts: Vec<HostPort>,
@@ -28,7 +28,7 @@ pub(super) struct Address {
     pub(super) shown: String,
 }
 
-/// Who we are to servers.
+/// The login for servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Auth {
     pub(super) scheme: String,

@@ -20,7 +20,7 @@ use crate::engine::{Capabilities, Request, Revocations, Unanswered};
 /// For how long the end of a locker waits until the servers know of it.
 const CLOSE: Duration = Duration::from_millis(60);
 
-/// A waiter that hears of nothing looks so often all the same.
+/// The longest time that a waiter rests without a look, whatever its watch tells.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// The locks of one locker.

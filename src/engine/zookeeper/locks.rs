@@ -25,7 +25,7 @@ use crate::engine::{Request, Telling, Unanswered};
 /// What all parts of the engine share.
 pub(super) struct Locks {
     pub(super) owners: Owners,
-    /// Nodes that are still to be deleted, after their owners have lost them to time.
+    /// Nodes that are still to be deleted: their owners' leases have ended.
     garbage: Mutex<Vec<String>>,
     deletes: Teller,
     /// When this locker looks next whether a namespace is to be swept.
@@ -103,7 +103,7 @@ impl Locks {
             .get(deadline, |session| self.watch_over(session))
     }
 
-    /// Has guards hear of the session's end, and leases end that nobody renews.
+    /// Tells guards of the session's end, and ends leases that nobody renews.
     fn watch_over(self: &Arc<Self>, session: &Arc<Session>) {
         let (locks, id) = (Arc::downgrade(self), session.id());
         session.listen(move |news| {
@@ -115,7 +115,7 @@ impl Locks {
         });
     }
 
-    /// Has the nodes deleted of leases that nobody has renewed in time. `held` stays: the next is told.
+    /// Deletes the nodes of leases that nobody has renewed in time. The holder marker stays: the next holder is told.
     fn end_overdue(self: &Arc<Self>) {
         for nodes in self.owners.take_overdue(self.clock.now()) {
             self.delete_soon(nodes.paths);
@@ -324,7 +324,7 @@ impl Locks {
         })
     }
 
-    /// One for each of so many nodes of the owner, if nothing watches them.
+    /// Watchers for that number of the owner's nodes, if nothing watches these yet.
     pub(super) fn watchers(self: &Arc<Self>, owner: &Owner, nodes: usize) -> Vec<Watcher> {
         match self.owners.is_unwatched(owner) {
             true => (0..nodes).map(|_| self.watcher(owner)).collect(),

@@ -113,7 +113,7 @@ pub(super) fn clock() -> String {
     format!("time-{}", sys::random_uuid())
 }
 
-/// Whose node that is, if it is such a one.
+/// The owner that such a node is about; `None` of another node.
 pub(super) fn broken_owner(node: &str) -> Option<&str> {
     node.strip_prefix(BROKEN)
 }
@@ -264,14 +264,14 @@ impl NodeData {
     }
 }
 
-/// What `held` says: who was let in, and whether that one was told that the one before never released the lock.
+/// The content of the holder marker: its owner, and whether that owner was told that the one before never released.
 pub(super) fn marker(owner: &Owner, abandoned: bool) -> Vec<u8> {
     let uuid = uuid_of(owner);
     let told = if abandoned { "\nabandoned" } else { "" };
     format!("{uuid}{told}").into_bytes()
 }
 
-/// Who that is, and whether it was told so.
+/// The uuid of the marker's owner, and whether that owner was told so.
 pub(super) fn read_marker(bytes: &[u8]) -> (String, bool) {
     let text = String::from_utf8_lossy(bytes);
     let (uuid, told) = text.split_once('\n').unwrap_or((&text, ""));

@@ -18,7 +18,7 @@ use crate::base::value::Stored;
 use crate::engine::line::{Entry, Facts, Inspected, Line, LineOperators, Who, token_of, uuid_of};
 use crate::engine::{Cursor, Page};
 
-/// So many names are looked at together.
+/// This many names are looked at together.
 const PAGE: usize = 100;
 
 impl LineOperators for ZooKeeperStore {

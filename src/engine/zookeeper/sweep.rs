@@ -25,7 +25,7 @@ use crate::base::limits::ABANDONMENT;
 use crate::base::sys;
 use crate::engine::line::Entry;
 
-/// So many names are looked at together, with a pause behind them.
+/// This many names are looked at together, with a pause behind them.
 const PAGE: usize = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// thread long.
 const MOST_NAMES: i32 = 100_000;
 
-/// So often a locker looks whether a namespace is to be swept.
+/// How long a locker waits until it looks again whether a namespace is to be swept.
 const EVERY: Duration = Duration::from_secs(3600);
 
 /// What one question of a sweep may take.

@@ -223,12 +223,12 @@ pub(super) struct Head {
 /// What is left of a body, or what comes next in one that is sent in chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Body {
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
     /// All that comes.
     UntilClosed,
     ChunkSize,
-    /// So many bytes of a chunk.
+    /// This many bytes of a chunk.
     Chunk(u64),
     /// The line's end behind a chunk.
     ChunkEnd,

@@ -33,7 +33,7 @@ pub(super) struct Failed {
     pub(super) why: Failure,
 }
 
-/// What became of a request that has no result, and so who else may be asked.
+/// What became of a request without a result. It decides whether another host may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// The host wasn't asked, or has begun with nothing: another may be asked for anything.
@@ -193,7 +193,7 @@ impl Failed {
         Failed::of_login(code, text).unwrap_or_else(|| Failed::of_request(code, text))
     }
 
-    /// What it says of who we are and what we may do.
+    /// Errors about the login and the rights of its user.
     fn of_login(code: u64, text: &str) -> Option<Self> {
         let says = |words: &str| text.contains(words);
         let denied =

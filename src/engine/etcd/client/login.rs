@@ -167,7 +167,7 @@ impl Login {
         }
     }
 
-    /// Has the next question ask for another token, if there is one.
+    /// Drops the token, so that the next question asks for another. Says whether there was one.
     pub(super) fn renew(&self) -> bool {
         self.token.lock().take().is_some()
     }

@@ -81,11 +81,11 @@ pub(super) struct Session {
     process: Process,
 }
 
-/// A session lasts so many ticks at least, so that much of it is left when the proof of it comes.
+/// The shortest session, in ticks: much of it is left when its proof comes.
 const LEAST_TICKS: u32 = 4;
 
-/// So old the proof of a session gets, while its beats are answered in time: three of them are three quarters of a
-/// tick apart.
+/// The age, in ticks, that the proof of a session reaches while its beats are answered in time: three of them are
+/// three quarters of a tick apart.
 const PROVEN_TICKS: u32 = 3;
 
 impl Session {

@@ -81,7 +81,7 @@ impl Op {
         Op::Get { path, watch: None }
     }
 
-    /// Has a node watched, if it is there.
+    /// Watches a node, if it is there.
     pub(crate) fn watch(path: &str, watcher: Watcher) -> Self {
         Op::Get {
             path: path.to_owned(),

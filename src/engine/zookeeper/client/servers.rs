@@ -108,7 +108,7 @@ impl Servers {
         Servers::new(address, hosts, self.connect_timeout, self.io_timeout)
     }
 
-    /// Who may do what with the nodes that are made.
+    /// The rights on the nodes that are made.
     pub(super) fn acl(&self) -> Acl {
         match self.address.auth {
             Some(_) => Acl::Creator,
@@ -305,7 +305,7 @@ fn is_logged_in(answer: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// So often the shortest session is asked for.
+/// How often the shortest session is asked for.
 const TRIES: u32 = 10;
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl Shared {
                 Phase::Connected(_) => return self.write(writer, state, items, deadline),
                 Phase::Disconnected(why) => why.clone(),
             };
-            // Who connects needs it.
+            // The thread needs it to connect.
             drop(writer);
             if deadline.is_over() {
                 return Err(Unanswered::unsent(Failure::Unreachable(why.into())));
@@ -143,9 +143,9 @@ impl Shared {
         })
     }
 
-    /// Has a new connection serve, on which the session was taken up.
+    /// Serves from now on by a new connection, on which the session was taken up.
     pub(super) fn connected(&self, connection: &Connection) {
-        // Who sends on the old connection soon fails: it is closed.
+        // A caller that sends on the old connection soon fails: it is closed.
         let Ok(mut writer) = self.lock_writer(&Deadline::NEVER) else {
             return;
         };
@@ -180,7 +180,7 @@ impl Shared {
         }
     }
 
-    /// Changes the phase for one without a connection. Returns who is to be told of the end.
+    /// Changes to a phase without a connection. Returns the listener that is to be told of the end.
     fn leave(&self, phase: Phase, failure: impl Fn() -> Failure) -> Option<Listener> {
         let mut state = self.state.lock();
         match &state.phase {

@@ -230,7 +230,7 @@ pub(super) enum Event {
     Deleted,
 }
 
-/// Who watches which node on a connection. A server sends one event for all watches of a kind on a node.
+/// The watches of a connection, by their nodes. A server sends one event for all watches of a kind on a node.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     nodes: HashMap<String, Vec<(Watched, Listening)>>,
@@ -238,7 +238,7 @@ pub(super) struct Watches {
     full: usize,
 }
 
-/// With fewer nodes it isn't worth to look who still listens.
+/// With fewer nodes, watches without listeners aren't looked for.
 const FEW: usize = 64;
 
 impl Watches {
@@ -256,7 +256,7 @@ impl Watches {
         watches.push((watched, listening));
     }
 
-    /// Who is to be told of an event, which ends their watches.
+    /// The listeners of an event, whose watches it ends.
     pub(super) fn take(&mut self, event: Event, path: &str) -> Vec<Listening> {
         let Some(watches) = self.nodes.get_mut(path) else {
             return Vec::new();

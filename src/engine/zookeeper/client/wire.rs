@@ -42,7 +42,7 @@ mod code {
     pub(super) const CLOSE_SESSION: i32 = -11;
 }
 
-/// Who may do what with the nodes that are made.
+/// The rights on the nodes that are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acl {
     /// Whoever reaches the servers.
