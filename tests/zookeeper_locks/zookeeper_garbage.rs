@@ -79,3 +79,19 @@ fn namespace_is_swept_by_one_locker_a_day() {
     assert!(!session.exists(&over));
     session.close();
 }
+
+/// Until a waiter finds that such a place is over, that stands in its way: it hasn't got the lock that is broken.
+#[test]
+fn break_ends_a_place_that_is_over_and_not_the_waiter_behind_it() {
+    let server = setup().start();
+    let mut session = server.session();
+    let once = name(&mut session, "once");
+    let over = format!("{once}/kx-{UUID}-lock-0000000000");
+    session.create(&over, "0", 0).unwrap();
+    let waiter = format!("{once}/x-{UUID}-lock-");
+    let waiter = session.create(&waiter, "", EPHEMERAL_SEQUENTIAL).unwrap();
+    let broken = locker(&server).break_lock("once").unwrap();
+    assert!(broken.is_empty(), "{broken:?}");
+    assert!(!session.exists(&over) && session.exists(&waiter));
+    session.close();
+}

@@ -14,7 +14,9 @@ use crate::base::error::{LostReason, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::value::Stored;
-use crate::engine::line::{Entry, Facts, Inspected, LineOperators, Who, token_of, uuid_of};
+use crate::engine::line::{
+    Entry, Facts, Inspected, LineOperators, Purpose, Who, token_of, uuid_of,
+};
 use crate::engine::{Cursor, Page};
 
 /// The most holders whose remaining time is asked for.
@@ -24,7 +26,7 @@ const ASKED: usize = 100;
 const PAGE: u32 = 1_000;
 
 impl LineOperators for EtcdStore {
-    fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> Result<Inspected> {
+    fn inspect(&self, key: &Key, purpose: Purpose, deadline: &Deadline) -> Result<Inspected> {
         let keys = self.keys_of(key);
         let ops = [Op::Get(keys.line()), Op::Get(keys.markers())];
         let answer = self.until_read(Some(key.name()), &ops, deadline)?;
@@ -34,7 +36,7 @@ impl LineOperators for EtcdStore {
         let entered = got.next().unwrap_or_default();
         let mut facts: Vec<_> = line.0.iter().map(|one| facts_of(one, &entered)).collect();
         let holders = line.holders();
-        if with_times {
+        if purpose == Purpose::Show {
             for (entry, facts) in holders.iter().zip(&mut facts).take(ASKED) {
                 facts.remaining = self.remaining(key.name(), entry, deadline)?;
             }

@@ -31,7 +31,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub(super) use self::leases::{Commit, Committed, LineLeases, OwnSnapshot, Write};
-pub(super) use self::operators::{Facts, Inspected, LineEngine, LineOperators};
+pub(super) use self::operators::{Facts, Inspected, LineEngine, LineOperators, Purpose};
 pub(super) use self::order::{HAND_OVERS, Standing, revision_of, standing, token_of, used};
 pub(super) use self::wait::until_answered;
 use super::{Capabilities, Grant, Request, Revocations, Unanswered};

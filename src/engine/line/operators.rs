@@ -81,7 +81,7 @@ impl<S: LineLeases + LineOperators> Engine for LineEngine<S> {
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
         let deadline = self.0.gives_up_by(deadline);
-        let seen = self.0.inspect(key, false, &deadline)?;
+        let seen = self.0.inspect(key, Purpose::Count, &deadline)?;
         Ok(seen.line.free_permits(of))
     }
 
@@ -127,9 +127,8 @@ impl<S: LineStore> fmt::Debug for LineEngine<S> {
 
 /// What operators ask of a store.
 pub(crate) trait LineOperators: LineStore {
-    /// A name with all that stand in its line; `with_times` also finds how long they last, which may take a request for
-    /// each.
-    fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> Result<Inspected>;
+    /// A name with all that stand in its line, for that purpose.
+    fn inspect(&self, key: &Key, purpose: Purpose, deadline: &Deadline) -> Result<Inspected>;
 
     /// Ends these entries at once, and tells their owners that they were broken. False if not all are as they were
     /// seen.
@@ -160,6 +159,17 @@ pub(crate) trait LineOperators: LineStore {
         options: &Options,
         deadline: &Deadline,
     ) -> Result<Vec<Finding>>;
+}
+
+/// What a name is looked at for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It is shown, also how long each entry lasts. That may take a request for each.
+    Show,
+    /// Its free permits are counted.
+    Count,
+    /// It is broken. A kept entry whose time is over is still in line: a waiter behind it wasn't let in.
+    Break,
 }
 
 /// A name, for operators.
@@ -193,7 +203,7 @@ pub(super) fn inspect(
     key: &Key,
     deadline: &Deadline,
 ) -> Result<Inspection> {
-    let seen = store.inspect(key, true, deadline)?;
+    let seen = store.inspect(key, Purpose::Show, deadline)?;
     let count = seen.line.holders().len();
     let (holding, waiting) = seen.line.0.split_at(count);
     let (of_holding, of_waiting) = seen.facts.split_at(count);
@@ -269,7 +279,7 @@ pub(super) fn break_lock(
 ) -> Result<Vec<Holder>> {
     let (mut broken, mut meant) = (Vec::new(), None);
     loop {
-        let Inspected { line, facts, .. } = store.inspect(key, false, deadline)?;
+        let Inspected { line, facts, .. } = store.inspect(key, Purpose::Break, deadline)?;
         let meant = meant.get_or_insert_with(|| places(&line));
         let holding = line.holders().iter().zip(&facts);
         let part = holding.filter(|(entry, _)| meant.contains(&entry.place));

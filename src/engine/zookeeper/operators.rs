@@ -15,15 +15,17 @@ use crate::base::error::Result as PublicResult;
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::value::Stored;
-use crate::engine::line::{Entry, Facts, Inspected, Line, LineOperators, Who, token_of, uuid_of};
+use crate::engine::line::{
+    Entry, Facts, Inspected, Line, LineOperators, Purpose, Who, token_of, uuid_of,
+};
 use crate::engine::{Cursor, Page};
 
 /// This many names are looked at together.
 const PAGE: usize = 100;
 
 impl LineOperators for ZooKeeperStore {
-    fn inspect(&self, key: &Key, with_times: bool, deadline: &Deadline) -> PublicResult<Inspected> {
-        let inspected = self.look_at(&self.0.name(key), with_times, deadline);
+    fn inspect(&self, key: &Key, purpose: Purpose, deadline: &Deadline) -> PublicResult<Inspected> {
+        let inspected = self.look_at(&self.0.name(key), purpose, deadline);
         self.0.told(Some(key), inspected)
     }
 
@@ -118,7 +120,7 @@ impl ZooKeeperStore {
     fn look_at(
         &self,
         name: &Name,
-        with_times: bool,
+        purpose: Purpose,
         deadline: &Deadline,
     ) -> Result<Inspected, Failure> {
         loop {
@@ -128,7 +130,12 @@ impl ZooKeeperStore {
             let found = replies.children()?;
             let stat = found.as_ref().map(|(_, stat)| *stat);
             let mut line = Children::of(found).line;
-            let shows_all = with_times || line.0.iter().any(Entry::is_kept);
+            let shows_all = match purpose {
+                Purpose::Show => true,
+                Purpose::Count => line.0.iter().any(Entry::is_kept),
+                // Without the leader's clock none is taken for over.
+                Purpose::Break => false,
+            };
             let leaders_now = match shows_all && !line.0.is_empty() {
                 true => self.leaders_now(name, deadline)?,
                 false => None,
