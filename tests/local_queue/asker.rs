@@ -7,7 +7,7 @@ use crate::guard::Guard;
 use crate::local_queue::Turn;
 use crate::process::{Key, Process, Word};
 use crate::sync::{Receiver, bounded};
-use crate::world::{Inbox, World};
+use crate::world::{Inbox, Seen, World};
 
 /// The place of a process in the server's line. It is either left or passed on.
 pub(crate) struct Place {
@@ -45,11 +45,21 @@ impl Asker {
                 break;
             }
             let inbox = (!last).then_some(&self.place.inbox);
-            if let Some(token) = world.ask(self.place.owner, inbox) {
+            let granted = world.ask(self.place.owner, inbox);
+            if !world.book().answers() {
+                world.book().see(Seen::AnswerLost);
+                self.place.known = true;
+                self.set_taken(false);
+                if last {
+                    break;
+                }
+                continue;
+            }
+            if let Some(token) = granted {
                 return Some(self.has(token));
             }
             self.place.known = !last;
-            self.set_taken();
+            self.set_taken(true);
             if last {
                 break;
             }
@@ -67,7 +77,7 @@ impl Asker {
 
     fn has(mut self, token: u64) -> Guard {
         self.place.known = false;
-        self.set_taken();
+        self.set_taken(true);
         let lease = self.process.world.lease(self.place.owner, token);
         Guard::new(&self.process, lease, self.right)
     }
@@ -93,10 +103,9 @@ impl Asker {
         self.right.as_ref().is_some_and(Right::has_successor)
     }
 
-    fn set_taken(&self) {
+    fn set_taken(&self, taken: bool) {
         if let Some(right) = &self.right {
-            right.process.world.book().claim(right.process.id);
-            right.turn().set_taken(true);
+            right.set_taken(taken);
         }
     }
 }
@@ -139,6 +148,19 @@ impl Right {
 
     pub(crate) fn has_successor(&self) -> bool {
         self.turn().has_successor()
+    }
+
+    /// Says whether the lock is taken. What was said before is over when the queue knows it.
+    pub(crate) fn set_taken(&self, taken: bool) {
+        let (world, id) = (&self.process.world, self.process.id);
+        if taken {
+            world.book().claim(id);
+        }
+        let claim = world.book().claim_of(id);
+        self.turn().set_taken(taken);
+        if !taken {
+            world.book().unclaim(id, claim);
+        }
     }
 
     pub(crate) fn pass(self, word: Word) -> Result<(), (Self, Word)> {

@@ -280,6 +280,32 @@ fn processes_whose_threads_give_up_leave_the_line() {
 }
 
 #[test]
+fn thread_that_tries_asks_when_the_last_answer_was_lost() {
+    let seen = in_orders_with(3, |world| {
+        world.loses_answer(3);
+        let (one, other) = (
+            Process::new(world, 0, &[ToFirst]),
+            Process::new(world, 1, &[ToFirst]),
+        );
+        vec![other.locks(), one.locks_for(2), one.tries()]
+    });
+    assert!(seen.contains(&Seen::AnswerLost));
+    assert!(seen.contains(&Seen::AskedWithoutSeat));
+    assert!(seen.contains(&Seen::KnownToBeTaken));
+}
+
+#[test]
+fn place_whose_last_answer_was_lost_goes_to_the_next_thread() {
+    let seen = in_orders_with(3, |world| {
+        world.loses_answer(2);
+        let process = Process::new(world, 0, &[ToFirst]);
+        vec![process.locks_for(1), process.tries(), process.locks()]
+    });
+    assert!(seen.contains(&Seen::AnswerLost));
+    assert!(seen.contains(&Seen::PlacePassedOn));
+}
+
+#[test]
 fn thread_that_is_cancelled_takes_nothing_with_it() {
     let seen = in_orders_with(3, |world| {
         let process = Process::new(world, 0, &[ToFirst]);
@@ -313,6 +339,7 @@ fn cancel_leaves_room_for_the_turn() {
 
 /// Too many even for orders with few interruptions.
 fn crowd(world: &Arc<World>) -> Vec<Thread> {
+    world.loses_answer(4);
     let one = Process::new(world, 0, &[ToAny, ToFirst, ToAny, No]);
     let other = Process::new(world, 1, &[No, ToAny]);
     vec![

@@ -153,6 +153,9 @@ impl Process {
                     return Some(Guard::new(self, lease, right));
                 }
                 self.see(Seen::ExpiredOnTheWay);
+                if let Some(right) = &right {
+                    right.set_taken(false);
+                }
                 self.world.release(lease);
                 Place::new(&self.world)
             }

@@ -15,6 +15,7 @@ pub(crate) type Inbox = Arc<Sender<u64>>;
 /// What makes an order of steps worth to be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Seen {
+    AnswerLost,
     AskedWithoutSeat,
     CancelledInQueue,
     CancelMetTurn,
@@ -28,7 +29,8 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
-    pub(crate) const ALL: [Seen; 10] = [
+    pub(crate) const ALL: [Seen; 11] = [
+        Seen::AnswerLost,
         Seen::AskedWithoutSeat,
         Seen::CancelledInQueue,
         Seen::CancelMetTurn,
@@ -59,6 +61,9 @@ pub(crate) struct Book {
     inside: Vec<u64>,
     last_token: u64,
     seen: BTreeSet<Seen>,
+    /// How many questions were asked, and to which of them the answer is lost.
+    questions: u32,
+    unanswered: Option<u32>,
     /// What happened, counted.
     now: u64,
     processes: BTreeMap<u32, Local>,
@@ -94,6 +99,11 @@ impl World {
     fn server(&self) -> sync::MutexGuard<'_, Book> {
         step();
         self.book()
+    }
+
+    /// The answer to this question is lost, of all that are asked.
+    pub(crate) fn loses_answer(&self, question: u32) {
+        self.book().unanswered = Some(question);
     }
 
     /// Gives a token, or enters the line if `inbox` says where a grant is to be sent.
@@ -181,6 +191,12 @@ impl Book {
 
     pub(crate) fn see(&mut self, seen: Seen) {
         self.seen.insert(seen);
+    }
+
+    /// Whether an answer that has just come arrives.
+    pub(crate) fn answers(&mut self) -> bool {
+        self.questions += 1;
+        self.unanswered != Some(self.questions)
     }
 
     pub(crate) fn new_owner(&mut self) -> u64 {

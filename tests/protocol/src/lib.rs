@@ -5,7 +5,6 @@
 pub mod checker;
 pub mod judge;
 pub mod mutant;
-pub mod passing;
 pub mod server;
 pub mod setup;
 pub mod setups;
