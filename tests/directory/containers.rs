@@ -117,6 +117,7 @@ fn tickets_pass_between_containers_and_their_host() {
         assert!(adopted.starts_with("token"), "{adopted}");
         assert!(lock.try_lock("a").unwrap().is_none());
         assert_eq!(container.ask("unlock"), "ok");
+        container.ask("lock b");
         let ticket: LeaseTicket = container.ask("give b").parse().unwrap();
         assert!(lock.try_lock("b").unwrap().is_none());
         let guard = lock.adopt(&ticket).unwrap();

@@ -1,47 +1,16 @@
 //! A thousand waiters.
 
-use std::env;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Instant;
 
-use crosslock::Locker;
-
 use super::*;
-use support::{Child, hear, is_child, say, wait_until};
+use support::{Child, wait_until};
 
 const LOG: &str = "TEST_LOG";
 const PROCESSES: usize = 20;
+/// Of each, as the helper has it.
 const THREADS: usize = 50;
-
-#[test]
-fn child_waits_in_many_threads() {
-    if !is_child("crowd::child_waits_in_many_threads") {
-        return;
-    }
-    say("ready");
-    hear().unwrap();
-    thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                // One of its own: each stands in the line for itself.
-                let lock = Locker::open(&env::var(URL).unwrap()).unwrap();
-                let guard = lock.lock("a").unwrap();
-                tell(guard.fencing_token());
-            });
-        }
-    });
-    say("served");
-}
-
-/// In one write, so that what others tell doesn't come between.
-fn tell(token: u64) {
-    let log = OpenOptions::new().append(true).open(env::var(LOG).unwrap());
-    let line = format!("{} {token}\n", std::process::id());
-    log.unwrap().write_all(line.as_bytes()).unwrap();
-}
 
 #[test]
 fn thousand_waiters_are_served_once_each_in_the_order_in_which_their_processes_came() {
@@ -52,7 +21,7 @@ fn thousand_waiters_are_served_once_each_in_the_order_in_which_their_processes_c
     let guard = lock.lock("a").unwrap();
     let args = [(URL, url.as_str()), (LOG, log.to_str().unwrap())];
     let started = Instant::now();
-    let start = |_| Child::spawn("crowd::child_waits_in_many_threads", &args);
+    let start = |_| Child::spawn("waits in many threads", &args);
     let mut children: Vec<_> = (0..PROCESSES).map(start).collect();
     for (number, child) in children.iter_mut().enumerate() {
         child.wait_for("ready", PATIENCE);

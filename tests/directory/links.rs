@@ -1,19 +1,15 @@
 //! Another user who may write in the directory exchanges what a lock is about to use for what that user may not touch.
 
-use std::env;
-use std::ffi::OsString;
 use std::os::unix::fs::{chown, symlink};
 use std::process::Command;
-use std::thread;
 use std::time::Instant;
 
-use rustix::fs::{RenameFlags, renameat_with};
 use rustix::process::geteuid;
 
 use super::*;
-use support::{Child, is_child, say};
+use support::Child;
 
-const ENTRY: &str = "links::child_exchanges";
+const ROLE: &str = "exchanges links";
 /// What it exchanges: all drafts, or the parts of long names.
 const WHAT: &str = "TEST_WHAT";
 const LURE: &str = "lure";
@@ -70,7 +66,7 @@ impl Scene {
 
     fn attack(&self, what: &str) -> Child {
         let args = [(URL, self.shared.path().to_str().unwrap()), (WHAT, what)];
-        let mut attacker = Child::spawn_as(Some(ATTACKER), ENTRY, &args);
+        let mut attacker = Child::spawn_as(Some(ATTACKER), ROLE, &args);
         attacker.wait_for("ready", PATIENCE);
         attacker
     }
@@ -133,40 +129,4 @@ fn draft_of_a_door_that_is_exchanged_gives_nobody_rights() {
 #[test]
 fn part_of_a_name_that_is_exchanged_for_a_link_leads_nowhere_else() {
     attacked("parts", "", |n| format!("{}{n}", "x".repeat(250)));
-}
-
-#[test]
-fn child_exchanges() {
-    if !is_child(ENTRY) {
-        return;
-    }
-    let shared = PathBuf::from(env::var(URL).unwrap());
-    let lure = shared.join(LURE);
-    let is_meant: fn(&[u8]) -> bool = match env::var(WHAT).unwrap().as_str() {
-        "drafts" => |name| name.starts_with(b".") && !name.starts_with(b".door-"),
-        _ => |name| name.ends_with(b"~"),
-    };
-    say("ready");
-    let end = thread::spawn(|| while support::hear().is_some() {});
-    let mut exchanges = 0;
-    while !end.is_finished() {
-        for entry in fs::read_dir(&shared).unwrap() {
-            let name: OsString = entry.unwrap().file_name();
-            if is_meant(name.as_encoded_bytes()) {
-                exchanges += exchange(&lure, &shared.join(name));
-            }
-        }
-    }
-    say(&format!("exchanged {exchanges}"));
-}
-
-/// There, and back again where something is left to be exchanged.
-fn exchange(lure: &Path, path: &Path) -> u32 {
-    let exchange = || renameat_with(CWD, lure, CWD, path, RenameFlags::EXCHANGE).is_ok();
-    if !exchange() {
-        return 0;
-    }
-    thread::yield_now();
-    exchange();
-    1
 }

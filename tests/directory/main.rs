@@ -4,6 +4,7 @@
 mod containers;
 mod crowd;
 mod descriptors;
+mod files;
 mod forks;
 mod idle;
 mod limits;
@@ -20,6 +21,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use self::files::file_of;
 use crosslock::Locker;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, utimensat};
 use rustix::io::Errno;
@@ -47,11 +49,6 @@ fn url(directory: &Path) -> String {
 
 fn open(directory: &Path) -> Locker {
     Locker::open(&url(directory)).expect("a directory to lock in")
-}
-
-/// Where the lock `name` is, for a name without odd characters.
-fn file_of(directory: &Path, name: &str) -> PathBuf {
-    directory.join(format!("crosslock+{name}.lock"))
 }
 
 fn set_mode(path: &Path, mode: u32) {

@@ -118,8 +118,8 @@ fn waiter_is_served_whatever_is_planted_at_its_door() {
 fn is_told(lock: &Locker, holder: &mut Puppet, kind: &str) {
     match lock.try_lock("a").unwrap() {
         Some(guard) => {
-            assert_eq!(holder.ask("verify"), "Lost", "{kind}");
-            assert_eq!(holder.ask("unlock"), "Lost", "{kind}");
+            assert!(holder.ask("verify").starts_with("Lost"), "{kind}");
+            assert!(holder.ask("unlock").starts_with("Lost"), "{kind}");
             guard.verify().unwrap();
         }
         // It has another door, or somebody has what is there open, and may be the holder.

@@ -5,16 +5,13 @@
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use crosslock::Locker;
-
 use super::*;
-use support::{Child, is_child, wait_until};
+use support::{Child, wait_until};
 
 const PLACE: &str = "TEST_PLACE";
 const PROCESSES: usize = 4;
@@ -29,33 +26,6 @@ fn wanted() -> (usize, usize) {
     (cycles.parse().unwrap(), kills.parse().unwrap())
 }
 
-#[test]
-fn child_counts() {
-    if !is_child("storm::child_counts") {
-        return;
-    }
-    let lock = Locker::open(&env::var(URL).unwrap()).unwrap();
-    let place = env::var(PLACE).unwrap();
-    let numbers = NAMES.map(|name| number_file(Path::new(&place), name));
-    let own = Path::new(&place).join(format!("acknowledged-{}", std::process::id()));
-    let mut acknowledged = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(own)
-        .unwrap();
-    loop {
-        let at = fastrand::usize(..NAMES.len());
-        let guard = lock.lock(NAMES[at]).unwrap();
-        let number = read(&numbers[at]) + 1;
-        write(&numbers[at], number);
-        // In one write, of which a process that is killed makes all or nothing.
-        let (name, token, abandoned) = (NAMES[at], guard.fencing_token(), guard.was_abandoned());
-        let line = format!("{name} {number} {token} {abandoned}\n");
-        acknowledged.write_all(line.as_bytes()).unwrap();
-        guard.unlock().unwrap();
-    }
-}
-
 fn number_file(place: &Path, name: &str) -> File {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -66,11 +36,6 @@ fn read(file: &File) -> u64 {
     let mut digits = [0; 20];
     file.read_exact_at(&mut digits, 0).unwrap();
     str::from_utf8(&digits).unwrap().parse().unwrap()
-}
-
-fn write(file: &File, number: u64) {
-    file.write_all_at(format!("{number:020}").as_bytes(), 0)
-        .unwrap();
 }
 
 #[test]
@@ -124,7 +89,7 @@ impl Storm<'_> {
             (URL, self.url.as_str()),
             (PLACE, self.place.to_str().unwrap()),
         ];
-        Child::spawn("storm::child_counts", &args)
+        Child::spawn("counts in a storm", &args)
     }
 
     /// At a random moment, and another one comes instead.

@@ -1,15 +1,11 @@
 //! Directories that are removed, moved, full, or not to be written any more.
 
-use std::env;
-use std::process::Command;
-use std::thread::{self, JoinHandle};
-
 use crosslock::{Error, LostReason};
 use rustix::process::geteuid;
 
 use super::puppet::Puppet;
 use super::*;
-use support::{Child, is_child};
+use support::Child;
 
 #[test]
 fn lock_of_a_directory_that_was_removed_is_lost_and_can_be_had_when_it_is_there_again() {
@@ -49,8 +45,8 @@ fn lock_of_a_directory_that_was_moved_isnt_held_twice_and_isnt_stuck_when_it_is_
     let mut holder = Puppet::start(&directory);
     assert!(holder.ask("lock a").starts_with("token"));
     fs::rename(&directory, &aside).unwrap();
-    assert_eq!(holder.ask("verify"), "Lost");
-    assert_eq!(holder.ask("unlock"), "Lost");
+    assert!(holder.ask("verify").starts_with("Lost"));
+    assert!(holder.ask("unlock").starts_with("Lost"));
     fs::rename(&aside, &directory).unwrap();
     let lock = open(&directory);
     assert!(lock.try_lock_for("a", PATIENCE).unwrap().is_some());
@@ -85,89 +81,14 @@ fn on_a_small_disk(entry: &str) {
     assert!(child.wait(2 * PATIENCE).success());
 }
 
-fn small_disk() -> PathBuf {
-    let place = PathBuf::from(env::var("TEST_PLACE").unwrap());
-    assert!(place.is_dir());
-    place
-}
-
-fn fill(place: &Path) -> PathBuf {
-    let file = place.join("filling");
-    let full = fs::write(&file, vec![b'x'; 1 << 20]);
-    assert_eq!(full.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
-    file
-}
-
-#[test]
-fn child_fills_its_disk() {
-    if !is_child("trouble::child_fills_its_disk") {
-        return;
-    }
-    let disk = small_disk();
-    let directory = disk.join("locks");
-    let lock = open(&directory);
-    let guard = lock.lock("a").unwrap();
-    let mut other = Puppet::start(&directory);
-    assert_eq!(other.ask("try a"), "taken");
-    let filling = fill(&disk);
-    // What is there can be used, and what needs room is refused.
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
-    assert!(other.ask("lock a").starts_with("token"));
-    assert!(lock.try_lock("a").unwrap().is_none());
-    assert_eq!(other.ask("unlock"), "ok");
-    assert!(matches!(lock.try_lock("b"), Err(Error::Engine { .. })));
-    assert!(matches!(lock.try_lock("b"), Err(Error::Engine { .. })));
-    fs::remove_file(filling).unwrap();
-    let guard = lock.try_lock("b").unwrap().expect("nobody has it");
-    assert_eq!(other.ask("try b"), "taken");
-    guard.unlock().unwrap();
-}
-
 #[test]
 fn full_disk_is_told_when_a_lock_is_taken_and_keeps_nobody_from_releasing() {
-    on_a_small_disk("trouble::child_fills_its_disk");
-}
-
-#[test]
-fn child_has_a_line_that_needs_more_room() {
-    if !is_child("trouble::child_has_a_line_that_needs_more_room") {
-        return;
-    }
-    let disk = small_disk();
-    let directory = disk.join("locks");
-    let lock = open(&directory);
-    let guard = lock.lock("a").unwrap();
-    let filling = fill(&disk);
-    // Each says some 150 bytes, so that a page isn't enough for all.
-    let mut waiters: Vec<_> = (0..40).map(|_| waiter(open(&directory))).collect();
-    wait_until("a line that is full", PATIENCE, || {
-        waiters.iter().any(JoinHandle::is_finished)
-            || lock.inspect("a").unwrap().waiters.len() == 40
-    });
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
-    // Those that found room are served.
-    let served = waiters
-        .drain(..)
-        .filter_map(|waiter| waiter.join().unwrap())
-        .count();
-    assert!(served > 0);
-    fs::remove_file(filling).unwrap();
-    assert!(lock.try_lock("a").unwrap().is_some());
-}
-
-/// A locker of its own has a place of its own in the line.
-fn waiter(lock: Locker) -> JoinHandle<Option<()>> {
-    thread::spawn(move || {
-        let timed = lock.try_lock_for("a", Duration::from_secs(5));
-        timed.ok().flatten().map(drop)
-    })
+    on_a_small_disk("fills its disk");
 }
 
 #[test]
 fn line_that_outgrows_a_full_disk_is_served_as_far_as_there_was_room() {
-    on_a_small_disk("trouble::child_has_a_line_that_needs_more_room");
+    on_a_small_disk("has a line that needs more room");
 }
 
 #[test]
@@ -216,27 +137,6 @@ fn directory_in_which_one_may_not_write_can_be_looked_at() {
 }
 
 #[test]
-fn child_has_a_disk_that_cant_be_written() {
-    if !is_child("trouble::child_has_a_disk_that_cant_be_written") {
-        return;
-    }
-    let disk = small_disk();
-    drop(open(&disk).lock("a").unwrap());
-    let mut mount = Command::new("mount");
-    let mounted = mount.args(["-o", "remount,ro"]).arg(&disk).status();
-    assert!(mounted.unwrap().success());
-    match Locker::open(&url(&disk)) {
-        Err(Error::Denied { .. }) => {}
-        Ok(lock) => {
-            for refused in [lock.try_lock("a"), lock.lock("a").map(Some)] {
-                assert!(matches!(refused, Err(Error::Denied { .. })), "{refused:?}");
-            }
-        }
-        Err(e) => panic!("{e}"),
-    }
-}
-
-#[test]
 fn disk_that_cant_be_written_is_denied() {
-    on_a_small_disk("trouble::child_has_a_disk_that_cant_be_written");
+    on_a_small_disk("has a disk that can't be written");
 }

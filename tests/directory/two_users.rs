@@ -68,8 +68,8 @@ fn one_user_breaks_the_lock_of_another() {
         one.ask("lock a");
         assert_eq!(two.ask("break a"), "broke 1");
         assert!(two.ask("try a").ends_with("true"));
-        assert_eq!(one.ask("verify"), "Lost");
-        assert_eq!(one.ask("unlock"), "Lost");
+        assert!(one.ask("verify").starts_with("Lost"));
+        assert!(one.ask("unlock").starts_with("Lost"));
         assert_eq!(two.ask("verify"), "ok");
         assert_eq!(two.ask("unlock"), "ok");
     });

@@ -8,12 +8,11 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockState, Locker, LostReason};
+use crosslock::{Error, Event, LockState, Locker, LostReason, Observer};
 use support::puppet::Puppet;
 use tempfile::TempDir;
 
 use super::format::doors_of;
-use super::puppet::Waits;
 use super::*;
 
 /// Of leases that are looked at three times as often.
@@ -21,6 +20,17 @@ const LEASE: Duration = Duration::from_millis(300);
 
 /// Puts something at a path that has to do with another.
 type Plant = fn(&Path, &Path);
+
+/// Does something when a call begins to wait.
+struct Waits<F>(F);
+
+impl<F: Fn() + Send + Sync> Observer for Waits<F> {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Waiting { .. } = event {
+            (self.0)();
+        }
+    }
+}
 
 /// A locker, and what tells when a call of it begins to wait.
 fn told_of_waits(directory: &TempDir) -> (Locker, Receiver<()>) {
@@ -71,10 +81,8 @@ fn stopped_holder_loses_its_lock_and_is_told_when_it_runs_again() {
     assert!(next.was_abandoned() && next.fencing_token() > token);
     assert_eq!(told_of_breaks(&directory, "a"), 1);
     holder.cont();
-    holder.tell("lost");
-    assert_eq!(holder.answer("lost"), "Broken");
-    holder.tell("unlock");
-    assert_eq!(holder.answer("unlocked"), "Broken");
+    assert_eq!(holder.ask("lost"), "Lost Broken");
+    assert_eq!(holder.ask("unlock"), "Lost Broken");
     next.verify().unwrap();
     assert!(open(directory.path()).try_lock("a").unwrap().is_none());
     next.unlock().unwrap();
@@ -105,7 +113,7 @@ fn those_who_wait_behind_a_stopped_holder_get_in_by_a_break() {
     let (holder, token) = holder(&directory);
     let mut waiter = Puppet::start(&url_of(&directory), LEASE);
     waiter.lock("a");
-    waiter.answer("waits");
+    waiter.waits_in_line();
     holder.stop();
     let (other, waits) = told_of_waits(&directory);
     thread::scope(|scope| {
@@ -259,8 +267,7 @@ fn what_others_have_planted_in_the_place_of_a_door_is_not_followed() {
         // Its door is gone, and so is its lease.
         let next = lock.try_lock("a").unwrap();
         assert!(next.expect(name).was_abandoned(), "{name}");
-        holder.tell("lost");
-        assert_eq!(holder.answer("lost"), "NotOwner", "{name}");
+        assert_eq!(holder.ask("lost"), "Lost NotOwner", "{name}");
         assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
         assert_eq!(open(directory.path()).break_lock("a").unwrap().len(), 0);
     }
@@ -274,10 +281,14 @@ fn user_who_may_write_in_a_sticky_directory_can_break() {
     let (directory, lock) = place();
     fs::set_permissions(directory.path(), Permissions::from_mode(0o1777)).unwrap();
     let guard = lock.lock("a").unwrap();
-    let args = [("TEST_URL", url_of(&directory))];
-    let args = args.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let mut child = support::Child::spawn_as(Some(60_123), "breaking::child_breaks", &args);
-    assert!(child.wait(PATIENCE).success());
+    let mut other = Puppet::start_as(Some(60_123), &url_of(&directory));
+    assert_eq!(other.ask("look a"), "1 holders");
+    assert_eq!(other.ask("try a"), "taken", "its holder lives");
+    assert_eq!(other.ask("break a"), "broke 1");
+    other.tell("try a");
+    assert!(other.holding().abandoned);
+    other.unlock();
+    drop(other);
     assert!(matches!(
         guard.unlock(),
         Err(Error::Lost {
@@ -287,19 +298,6 @@ fn user_who_may_write_in_a_sticky_directory_can_break() {
     ));
     assert!(lock.lock("a").is_ok());
     assert_eq!(leftovers(&directory), [""; 0]);
-}
-
-#[test]
-fn child_breaks() {
-    if !support::is_child("breaking::child_breaks") {
-        return;
-    }
-    let lock = Locker::open(&std::env::var("TEST_URL").unwrap()).unwrap();
-    let seen = lock.inspect("a").unwrap();
-    assert!(lock.try_lock("a").unwrap().is_none(), "its holder lives");
-    assert_eq!(lock.break_lock("a").unwrap().len(), seen.holders.len());
-    let guard = lock.try_lock("a").unwrap().expect("it was broken");
-    assert!(guard.was_abandoned());
 }
 
 #[cfg(feature = "value")]
@@ -326,8 +324,7 @@ fn lease_that_is_found_broken_when_it_is_downgraded_leaves_no_door() {
     // It doesn't look by itself meanwhile.
     let guard = lock.write("a").unwrap();
     let mut breaker = Puppet::start(&url_of(&directory), LEASE);
-    breaker.tell("break a");
-    assert_eq!(breaker.answer("broke"), "Ok(1)");
+    assert_eq!(breaker.ask("break a"), "broke 1");
     match guard.downgrade() {
         Err(Error::Lost { reason, .. }) => assert_eq!(reason, LostReason::Broken),
         other => panic!("{other:?}"),

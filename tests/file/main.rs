@@ -4,7 +4,6 @@
 mod breaking;
 mod format;
 mod looking;
-mod puppet;
 mod storm;
 
 use std::fs::{self, Permissions};

@@ -5,64 +5,16 @@
 //! releases, unless it finds that its lock was broken.
 
 use std::collections::HashMap;
-use std::env;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 
-use crosslock::{Error, Locker};
-use support::{Child, is_child};
+use support::Child;
 
 use super::*;
 
 const URL: &str = "TEST_URL";
 const LOG: &str = "TEST_LOG";
+/// Of each, as the helper has it.
 const TURNS: u32 = 400;
-
-fn tell(line: &str) {
-    let log = OpenOptions::new().append(true).open(env::var(LOG).unwrap());
-    log.unwrap()
-        .write_all(format!("{line}\n").as_bytes())
-        .unwrap();
-}
-
-#[test]
-fn child_takes_turns() {
-    if !is_child("storm::child_takes_turns") {
-        return;
-    }
-    let lock = Locker::open(&env::var(URL).unwrap()).unwrap();
-    let me = std::process::id();
-    for turn in 0..TURNS {
-        tell(&format!("asks {me}"));
-        let guard = lock.lock("a").unwrap();
-        let token = guard.fencing_token();
-        tell(&format!("enters {me} {token}"));
-        if turn % 4 == 0 {
-            thread::sleep(Duration::from_micros(300));
-        }
-        if guard.verify().is_ok() {
-            tell(&format!("leaves {me} {token}"));
-        }
-        match guard.unlock() {
-            Ok(()) => tell(&format!("kept {me} {token}")),
-            Err(Error::Lost { .. }) => tell(&format!("lost {me} {token}")),
-            Err(e) => panic!("{e}"),
-        }
-    }
-}
-
-#[test]
-fn child_breaks() {
-    if !is_child("storm::child_breaks") {
-        return;
-    }
-    let lock = Locker::open(&env::var(URL).unwrap()).unwrap();
-    let pause = Duration::from_micros(env::var("TEST_PAUSE").unwrap().parse().unwrap());
-    loop {
-        lock.break_lock("a").unwrap();
-        thread::sleep(pause);
-    }
-}
 
 #[test]
 fn tokens_increase_and_unbroken_holders_exclude_each_other() {
@@ -77,8 +29,8 @@ fn tokens_increase_and_unbroken_holders_exclude_each_other() {
             ("TEST_PAUSE", pause),
         ]
     };
-    let mut workers = [(); 3].map(|()| Child::spawn("storm::child_takes_turns", &arg("")));
-    let breakers = ["100", "700"].map(|pause| Child::spawn("storm::child_breaks", &arg(pause)));
+    let mut workers = [(); 3].map(|()| Child::spawn("takes turns", &arg("")));
+    let breakers = ["100", "700"].map(|pause| Child::spawn("breaks again and again", &arg(pause)));
     for worker in &mut workers {
         assert!(worker.wait(4 * PATIENCE).success());
     }

@@ -4,15 +4,12 @@
 //! outlives the process.
 
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
-use crosslock::{Error, Mutex, MutexGuard};
-
 use super::*;
-use support::{Child, RedisServer, hear, is_child, say};
+use support::{Child, RedisServer};
 
 const NOTES: &str = "TEST_NOTES";
 
@@ -20,37 +17,6 @@ const NOTES: &str = "TEST_NOTES";
 const BEGUN: u8 = b'b';
 const OK: u8 = b'o';
 const LOST: u8 = b'l';
-const UNKNOWN: u8 = b'u';
-
-#[test]
-fn child_increments() {
-    if !is_child("increments::child_increments") {
-        return;
-    }
-    let counter = locker().mutex(NAME, 0u64).unwrap();
-    let notes = arg(NOTES);
-    // Until it is killed, or has done as many as it was told.
-    let turns = hear().unwrap().parse().unwrap();
-    let mut notes = File::options().append(true).open(notes).unwrap();
-    let mut done = 0;
-    while done < turns {
-        let outcome = increment(&counter, || notes.write_all(&[BEGUN]).unwrap());
-        done += u64::from(outcome == OK);
-        notes.write_all(&[outcome]).unwrap();
-    }
-    say("done");
-}
-
-fn increment(counter: &Mutex<u64>, begin: impl FnOnce()) -> u8 {
-    let mut guard = counter.lock().unwrap();
-    *guard += 1;
-    begin();
-    match MutexGuard::unlock(guard) {
-        Ok(()) => OK,
-        Err(Error::Lost { .. }) => LOST,
-        Err(_) => UNKNOWN,
-    }
-}
 
 /// Processes that increment, and what they have noted.
 struct Counters<'a> {
@@ -76,7 +42,7 @@ impl Counters<'_> {
         let (url, ttl) = (self.server.url(), self.ttl.as_millis().to_string());
         let notes = notes.to_str().unwrap();
         let args = [(URL, &*url), (TTL, &ttl), (NOTES, notes)];
-        let mut child = Child::spawn("increments::child_increments", &args);
+        let mut child = Child::spawn("increments and notes", &args);
         child.tell(&turns.to_string());
         child
     }

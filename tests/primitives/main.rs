@@ -8,17 +8,15 @@ mod crashes;
 mod increments;
 mod late_copies;
 mod lost_replies;
-mod puppet;
 mod readers;
 mod several;
 mod turns;
 mod values;
 
-use std::env;
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
-use support::puppet::{TTL, URL, place};
+use support::puppet::{TTL, URL};
 use support::{RedisServer, Stopwatch, wait_until, within};
 
 /// The lock of most tests, and where it is.
@@ -35,18 +33,8 @@ const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
-fn arg(name: &str) -> String {
-    env::var(name).unwrap()
-}
-
 fn open(server: &RedisServer) -> Locker {
     Locker::open(&server.url()).unwrap()
-}
-
-/// The locker that the parent's arguments describe.
-fn locker() -> Locker {
-    let (url, ttl) = place();
-    Locker::builder(&url).ttl(ttl).build().unwrap()
 }
 
 /// Lets its lease run out.

@@ -1,12 +1,7 @@
 //! Many processes that read, and one that writes.
 
-use std::thread;
-use std::time::Instant;
-
-use redis::{Connection, cmd};
-
 use super::*;
-use support::{Child, RedisServer, is_child, say};
+use support::{Child, RedisServer};
 
 const ROLE: &str = "TEST_ROLE";
 const FOR_MS: &str = "TEST_FOR_MS";
@@ -15,55 +10,10 @@ const FOR_MS: &str = "TEST_FOR_MS";
 const READING: &str = "reading";
 const WRITING: &str = "writing";
 
-#[test]
-fn child_takes_turns() {
-    if !is_child("readers::child_takes_turns") {
-        return;
-    }
-    let lock = locker();
-    let mut server = redis::Client::open(arg(URL))
-        .unwrap()
-        .get_connection()
-        .unwrap();
-    let reads = arg(ROLE) == "reads";
-    let end = Instant::now() + millis(arg(FOR_MS).parse().unwrap());
-    let (mut turns, mut longest) = (0, Duration::ZERO);
-    while Instant::now() < end {
-        let begun = Instant::now();
-        let guard = if reads {
-            lock.read(NAME)
-        } else {
-            lock.write(NAME)
-        };
-        let guard = guard.unwrap();
-        (turns, longest) = (turns + 1, longest.max(begun.elapsed()));
-        be_inside(&mut server, reads);
-        guard.unlock().unwrap();
-    }
-    say(&format!("took {turns} {}", longest.as_millis()));
-}
-
-/// Says that it is inside, and sees that nobody is whom it excludes: of two that are inside, one sees the other.
-fn be_inside(server: &mut Connection, reads: bool) {
-    let mut change =
-        |key: &str, by: i64| -> i64 { cmd("INCRBY").arg(key).arg(by).query(server).unwrap() };
-    let (own, other) = if reads {
-        (READING, WRITING)
-    } else {
-        (WRITING, READING)
-    };
-    let inside = change(own, 1);
-    assert!(reads || inside == 1, "{inside} write");
-    assert_eq!(change(other, 0), 0, "{other} while {own}");
-    thread::sleep(millis(1));
-    assert_eq!(change(other, 0), 0, "{other} while {own}");
-    change(own, -1);
-}
-
 fn start(server: &RedisServer, role: &str, time: Duration) -> Child {
     let (url, time) = (server.url(), time.as_millis().to_string());
     let args = [(URL, &*url), (TTL, "10000"), (ROLE, role), (FOR_MS, &time)];
-    Child::spawn("readers::child_takes_turns", &args)
+    Child::spawn("reads or writes", &args)
 }
 
 /// How often it was inside, and how long it waited for that at most.

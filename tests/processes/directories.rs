@@ -33,7 +33,7 @@ fn directory_without_rights_is_denied_and_left_as_it_is() {
     }
     let stranger = Stranger::new().map(|stranger| stranger.uid);
     for place in [closed.clone(), closed.join("new"), closed.join("new/er")] {
-        let said = run_as(stranger, "users::child_opens", &[(URL, &file_url(&place))]);
+        let said = run_as(stranger, "opens", &[(URL, &file_url(&place))]);
         assert_says(&said, "Denied", place.to_str().unwrap());
     }
     assert_eq!(fs::read_dir(&closed).unwrap().count(), 0);
@@ -133,7 +133,7 @@ fn environment_without_the_variable_means_the_users_directory() {
 fn environment_can_name_a_directory() {
     let dir = temp_dir();
     let url = file_url(&dir);
-    let said = run_as(None, "users::child_opens", &[("CROSSLOCK_URL", &url)]);
+    let said = run_as(None, "opens", &[("CROSSLOCK_URL", &url)]);
     assert_says(&said, "Ok", "");
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
 }
@@ -151,7 +151,7 @@ fn directory_for_all_is_shared_by_users() {
         let Some(stranger) = Stranger::new() else {
             return;
         };
-        let strangers = || run_as(Some(stranger.uid), "users::child_opens", &[(URL, &url)]);
+        let strangers = || run_as(Some(stranger.uid), "opens", &[(URL, &url)]);
         let ours = || Locker::open(&url).unwrap().lock("a").unwrap().unlock();
         if first_is_a_stranger {
             assert_says(&strangers(), "Ok", "");

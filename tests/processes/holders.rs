@@ -2,74 +2,28 @@
 
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard};
-
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+use super::places::Place;
+use super::places::in_each_place;
 use super::*;
-use support::{Child, hear, is_child, say};
+use support::puppet::Puppet;
 
 #[cfg(feature = "redis")]
 use std::time::Instant;
 #[cfg(feature = "redis")]
 use support::{RedisServer, Stopwatch};
 
-const NAME: &str = "TEST_NAME";
-
-/// Holds a lock and does what it is told.
-#[test]
-fn child_holds() {
-    if !is_child("holders::child_holds") {
-        return;
-    }
-    let lock = locker();
-    let mut guard = Some(lock.lock(&arg(NAME)).unwrap());
-    say(&format!(
-        "holds {}",
-        guard.as_ref().unwrap().fencing_token()
-    ));
-    while let Some(order) = hear() {
-        match order.as_str() {
-            "state" => say(&format!("state {}", state(guard.as_ref().unwrap()))),
-            "unlock" => match guard.take().unwrap().unlock() {
-                Ok(()) => say("unlock ok"),
-                Err(Error::Lost { .. }) => say("unlock lost"),
-                Err(error) => panic!("{error}"),
-            },
-            "keep" => {
-                let guard = guard.as_ref().unwrap();
-                guard.at_least_for(Duration::from_secs(300));
-                say("keep");
-            }
-            "exit" => std::process::exit(0),
-            order => panic!("{order:?}"),
-        }
-    }
-}
-
-/// Asked locally first: nothing that does I/O may have told the guard before. Its renewer may need a moment for that.
-fn state(guard: &LockGuard) -> String {
-    let held = guard.is_held();
-    let timeout = if held { Duration::ZERO } else { PATIENCE };
-    let told = guard.lost().recv_timeout(timeout).is_ok();
-    let verified = guard.verify().is_ok();
-    format!("held={held} told={told} verified={verified}")
-}
-
-pub(super) fn holder(url: &str, ttl: Duration) -> (Child, u64) {
-    let millis = ttl.as_millis().to_string();
-    let args = [(URL, url), (NAME, "a"), (TTL, millis.as_str())];
-    let mut child = Child::spawn("holders::child_holds", &args);
-    let token = child.wait_for("holds", PATIENCE).parse().unwrap();
-    (child, token)
-}
-
-pub(super) fn asked(child: &mut Child, order: &str) -> String {
-    child.tell(order);
-    child.wait_for(order, PATIENCE)
+/// A process that holds "a", and its token.
+pub(super) fn holder(url: &str, ttl: Duration) -> (Puppet, u64) {
+    let mut holder = Puppet::start(url, ttl);
+    holder.lock("a");
+    let token = holder.holding().token;
+    (holder, token)
 }
 
 /// Ends the holder by `end`; the next one gets in when the lease is over, neither earlier nor much later.
 #[cfg(feature = "redis")]
-fn next_gets_in_after_the_remaining_ttl(end: impl FnOnce(&mut Child)) {
+fn next_gets_in_after_the_remaining_ttl(end: impl FnOnce(&mut Puppet)) {
     const LEASE: Duration = Duration::from_millis(900);
     let server = RedisServer::start();
     let lock = Locker::open(&server.url()).unwrap();
@@ -97,7 +51,7 @@ fn next_gets_in_after_the_remaining_ttl(end: impl FnOnce(&mut Child)) {
 
 /// Ends the holder by `end`, which frees the lock.
 #[cfg(feature = "file")]
-fn next_gets_in_at_once(end: impl FnOnce(&mut Child)) {
+fn next_gets_in_at_once(end: impl FnOnce(&mut Puppet)) {
     let dir = temp_dir();
     let lock = Locker::open(&file_url(&dir)).unwrap();
     let (mut child, token) = holder(&file_url(&dir), Duration::from_secs(3600));
@@ -110,57 +64,52 @@ fn next_gets_in_at_once(end: impl FnOnce(&mut Child)) {
     assert!(!lock.lock("a").unwrap().was_abandoned());
 }
 
-pub(super) fn kill(child: &mut Child) {
-    child.kill();
-}
-
-pub(super) fn exit(child: &mut Child) {
-    child.tell("exit");
-    assert!(child.wait(PATIENCE).success());
-}
-
 #[cfg(feature = "redis")]
 #[test]
 fn killed_holder_leaves_its_lock_to_the_ttl_on_redis() {
-    next_gets_in_after_the_remaining_ttl(kill);
+    next_gets_in_after_the_remaining_ttl(Puppet::kill);
 }
 
 #[cfg(feature = "file")]
 #[test]
 fn killed_holder_frees_its_lock_at_once_on_file() {
-    next_gets_in_at_once(kill);
+    next_gets_in_at_once(Puppet::kill);
 }
 
 #[cfg(feature = "redis")]
 #[test]
 fn process_that_exits_with_a_guard_leaves_its_lock_to_the_ttl_on_redis() {
-    next_gets_in_after_the_remaining_ttl(exit);
+    next_gets_in_after_the_remaining_ttl(Puppet::exit);
 }
 
 #[cfg(feature = "file")]
 #[test]
 fn process_that_exits_with_a_guard_frees_its_lock_at_once_on_file() {
-    next_gets_in_at_once(exit);
+    next_gets_in_at_once(Puppet::exit);
 }
 
-#[cfg(feature = "redis")]
-#[test]
-fn holder_that_was_stopped_past_its_ttl_knows_that_it_lost_on_redis() {
-    let server = RedisServer::start();
-    let lock = Locker::open(&server.url()).unwrap();
-    let (mut child, token) = holder(&server.url(), Duration::from_millis(500));
+in_each_place! {
+    #[cfg(feature = "redis")]
+    redis: holder_that_was_stopped_past_its_ttl_knows_that_it_lost;
+    #[cfg(feature = "etcd")]
+    etcd: holder_that_was_stopped_past_its_ttl_knows_that_it_lost;
+    #[cfg(feature = "zookeeper")]
+    zookeeper: holder_that_was_stopped_past_its_ttl_knows_that_it_lost;
+}
+
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+fn holder_that_was_stopped_past_its_ttl_knows_that_it_lost(place: &Place) {
+    let lock = Locker::open(&place.url).unwrap();
+    let (mut child, token) = holder(&place.url, place.lease);
     child.stop();
     let guard = lock.try_lock_for("a", PATIENCE).unwrap();
-    let guard = guard.expect("the lease ran out");
+    let guard = guard.expect("its lease or session has ended");
     assert!(guard.was_abandoned());
     assert!(guard.fencing_token() > token);
 
     child.cont();
-    assert_eq!(
-        asked(&mut child, "state"),
-        "held=false told=true verified=false"
-    );
-    assert_eq!(asked(&mut child, "unlock"), "lost");
+    assert_eq!(child.ask("state"), "held=false told=true verified=false");
+    assert!(child.ask("unlock").starts_with("Lost"));
     guard.verify().unwrap();
     assert!(lock.try_lock("a").unwrap().is_none());
     guard.unlock().unwrap();
@@ -177,12 +126,9 @@ fn holder_that_was_stopped_keeps_its_lock_on_file() {
     assert!(lock.try_lock_for("a", 4 * LEASE).unwrap().is_none());
 
     child.cont();
-    assert_eq!(
-        asked(&mut child, "state"),
-        "held=true told=false verified=true"
-    );
+    assert_eq!(child.ask("state"), "held=true told=false verified=true");
     assert!(lock.try_lock("a").unwrap().is_none());
-    assert_eq!(asked(&mut child, "unlock"), "ok");
+    assert_eq!(child.ask("unlock"), "ok");
     assert!(!lock.try_lock("a").unwrap().unwrap().was_abandoned());
 }
 
@@ -190,9 +136,9 @@ fn holder_that_was_stopped_keeps_its_lock_on_file() {
 fn lock_stays_taken(url: &str) {
     let lock = Locker::open(url).unwrap();
     let (mut child, token) = holder(url, Duration::from_millis(200));
-    asked(&mut child, "keep");
-    assert_eq!(asked(&mut child, "unlock"), "ok");
-    exit(&mut child);
+    assert_eq!(child.ask("keep-an-hour"), "ok");
+    assert_eq!(child.ask("unlock"), "ok");
+    child.exit();
     // Longer than the lease would have lasted.
     let next = lock.try_lock_for("a", Duration::from_millis(500)).unwrap();
     assert!(next.is_none(), "{token}");

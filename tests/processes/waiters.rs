@@ -1,40 +1,26 @@
 //! Waiters that crash.
 
-use std::os::unix::process::ExitStatusExt;
+#[cfg(feature = "file")]
+use std::fs;
 
-use crosslock::{LockGuard, Locker};
-use rustix::process::{Pid, Signal, kill_process};
+use crosslock::LockGuard;
 
 use super::*;
 #[cfg(feature = "redis")]
 use support::RedisServer;
-use support::{Child, is_child, say, wait_until};
+use support::puppet::Puppet;
+use support::wait_until;
 
 #[cfg(feature = "redis")]
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-#[test]
-fn child_waits() {
-    if !is_child("waiters::child_waits") {
-        return;
-    }
-    let lock = locker();
-    assert!(lock.try_lock("a").unwrap().is_none());
-    say("waits");
-    let _guard = lock.lock("a").unwrap();
-    say("holds");
-}
-
 /// Kills a process that waits for "a", which `guard` holds, when it `waits`.
 fn terminate_a_waiter(url: &str, guard: &LockGuard, waits: impl FnOnce()) {
-    let mut child = Child::spawn("waiters::child_waits", &[(URL, url)]);
-    child.wait_for("waits", PATIENCE);
+    let mut waiter = Puppet::start(url, Duration::from_secs(30));
+    waiter.tell("lock a");
     waits();
-    let pid = Pid::from_raw(child.pid().try_into().unwrap()).unwrap();
-    kill_process(pid, Signal::TERM).unwrap();
-    let status = child.wait(PATIENCE);
-    assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status}");
-    assert!(!child.has_said("holds"));
+    waiter.terminate();
+    assert!(!waiter.has_answered());
     guard.verify().unwrap();
 }
 

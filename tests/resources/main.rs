@@ -6,23 +6,17 @@
 
 mod commands;
 
-use std::env;
 use std::fmt::Display;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{LockGuard, Locker};
-use support::{
-    Child, Fault, Proxy, RedisServer, Stopwatch, hear, is_child, resident_bytes, say, sockets,
-    threads_named, wait_until,
-};
+use crosslock::Locker;
+use support::puppet::URL;
+use support::{Child, Fault, Proxy, RedisServer, Stopwatch, wait_until};
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// All threads of the crate have names that begin with this.
-const OURS: &str = "crosslock-";
 
-const URL: &str = "TEST_URL";
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// Prints a number that only a reader of the output judges.
@@ -30,61 +24,13 @@ fn report(what: &str, number: impl Display) {
     println!("{what}: {number}");
 }
 
-/// Asserts that the crate's threads, which have nothing to do any more, end soon; says when they have. There are `threads`
-/// of them at most.
-#[track_caller]
-fn tell_that_threads_end(threads: usize) {
-    /// What the system may take to end one. Those of the stopwatch get their turn before a thousand that end do.
-    const EACH: Duration = Duration::from_micros(200);
-    let threads = u32::try_from(threads).unwrap();
-    let watch = Stopwatch::start();
-    wait_until("the threads to end", PATIENCE, || threads_named(OURS) == 0);
-    let ended = watch.assert_within(Duration::from_millis(100) + EACH * threads);
-    say(&format!("ended {}", ended.as_millis()));
-}
-
 // Many locks
 
+/// As many as the helper takes.
 const LOCKS: usize = 1000;
 const TTL: Duration = Duration::from_secs(3);
 /// A lock that has no more milliseconds left than this is renewed late: it is due with 2000 left.
 const LATE: i64 = 1000;
-
-/// Holds many locks until it is told to check them, then to drop them.
-#[test]
-fn child_holds_many_locks() {
-    if !is_child("child_holds_many_locks") {
-        return;
-    }
-    let sockets_before = sockets();
-    assert_eq!(threads_named(OURS), 0);
-    let url = env::var(URL).unwrap();
-    let lock = Locker::builder(&url).ttl(TTL).build().unwrap();
-    let guards: Vec<_> = (0..LOCKS)
-        .map(|n| lock.lock(&n.to_string()).unwrap())
-        .collect();
-    say("holds");
-
-    assert_eq!(hear().as_deref(), Some("check"));
-    let lost = guards.iter().filter(|guard| !guard.is_held());
-    let told = guards.iter().filter(|guard| !guard.lost().is_empty());
-    say(&format!("lost {} {}", lost.count(), told.count()));
-    say(&format!("resident {}", resident_bytes()));
-    say(&format!("renewers {}", threads_named("crosslock-renew")));
-    let verified = guards.iter().map(LockGuard::verify);
-    verified.for_each(|verified| verified.unwrap());
-
-    assert_eq!(hear().as_deref(), Some("drop"));
-    let begun = Instant::now();
-    drop(guards);
-    say(&format!("dropped {}", begun.elapsed().as_millis()));
-    drop(lock);
-    tell_that_threads_end(LOCKS);
-    assert_eq!(sockets(), sockets_before);
-    say("clean");
-    // The parent looks at the server while this process lives.
-    hear();
-}
 
 /// The smallest time to live of all locks.
 fn smallest_pttl(connection: &mut redis::Connection) -> i64 {
@@ -124,7 +70,7 @@ fn assert_only_counters_are_left(server: &RedisServer) {
 fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
     let server = RedisServer::start();
     let url = server.url();
-    let mut child = Child::spawn("child_holds_many_locks", &[(URL, url.as_str())]);
+    let mut child = Child::spawn("holds many locks", &[(URL, url.as_str())]);
     child.wait_for("holds", PATIENCE);
 
     let watch = Stopwatch::start();
@@ -158,41 +104,11 @@ fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
     assert!(child.wait(PATIENCE).success());
 }
 
-/// Holds many locks and waits for others, closes its locker, and drops everything.
-#[test]
-fn child_closes_with_many_locks() {
-    if !is_child("child_closes_with_many_locks") {
-        return;
-    }
-    let sockets_before = sockets();
-    let lock = Locker::builder(&env::var(URL).unwrap()).build().unwrap();
-    let guards: Vec<_> = (0..LOCKS)
-        .map(|n| lock.lock(&n.to_string()).unwrap())
-        .collect();
-    let waiters: Vec<_> = (0..20)
-        .map(|n| {
-            let lock = lock.clone();
-            thread::spawn(move || lock.lock(&n.to_string()).map(drop))
-        })
-        .collect();
-    let watch = Stopwatch::start();
-    lock.close();
-    let closed = watch.assert_within(Duration::from_millis(500));
-    for waiter in waiters {
-        assert!(waiter.join().unwrap().is_err());
-    }
-    assert!(guards.iter().all(|guard| guard.lost().try_recv().is_ok()));
-    say(&format!("closed {}", closed.as_millis()));
-    drop((guards, lock));
-    tell_that_threads_end(LOCKS);
-    assert_eq!(sockets(), sockets_before);
-}
-
 #[test]
 fn nothing_of_a_closed_locker_stays() {
     let server = RedisServer::start();
     let url = server.url();
-    let mut child = Child::spawn("child_closes_with_many_locks", &[(URL, url.as_str())]);
+    let mut child = Child::spawn("closes with many locks", &[(URL, url.as_str())]);
     report(
         "1000 locks closed in ms",
         child.wait_for("closed", PATIENCE),
@@ -231,30 +147,10 @@ fn every_key_has_a_ttl_from_the_moment_it_exists() {
 // Threads
 
 #[test]
-fn child_counts_the_threads_of_a_loop() {
-    if !is_child("child_counts_the_threads_of_a_loop") {
-        return;
-    }
-    let lock = Locker::open(&env::var(URL).unwrap()).unwrap();
-    assert_eq!(threads_named(OURS), 0, "a locker alone has no thread");
-    let mut most = 0;
-    for _ in 0..300 {
-        let guard = lock.lock("a").unwrap();
-        most = most.max(threads_named("crosslock-renew"));
-        guard.unlock().unwrap();
-        most = most.max(threads_named("crosslock-renew"));
-    }
-    say(&format!("most {most}"));
-    // The locker may stay: a thread that nobody needs ends by itself.
-    tell_that_threads_end(2);
-    drop(lock);
-}
-
-#[test]
 fn locks_in_a_loop_share_one_renewal_thread() {
     let server = RedisServer::start();
     let url = server.url();
-    let mut child = Child::spawn("child_counts_the_threads_of_a_loop", &[(URL, url.as_str())]);
+    let mut child = Child::spawn("counts the threads of a loop", &[(URL, url.as_str())]);
     let most: usize = child.wait_for("most", PATIENCE).parse().unwrap();
     report("most threads", most);
     assert!((1..=2).contains(&most), "{most} threads");
@@ -264,79 +160,9 @@ fn locks_in_a_loop_share_one_renewal_thread() {
 
 #[cfg(feature = "file")]
 #[test]
-fn child_holds_a_file() {
-    if !is_child("child_holds_a_file") {
-        return;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let url = format!("file://{}", dir.path().display());
-    let lock = Locker::open(&url).unwrap();
-    let open = || support::open_files_under(&dir);
-    let doors = || {
-        let entries = std::fs::read_dir(&dir).unwrap();
-        entries.count() - 2
-    };
-    assert_eq!((threads_named(OURS), open()), (0, 1), "the directory");
-    let guards = [lock.lock("a").unwrap(), lock.lock("b").unwrap()];
-    assert_eq!(
-        (open(), doors()),
-        (5, 2),
-        "the directory, and a file and a door for each"
-    );
-    for lock in [&lock, &Locker::open(&url).unwrap()] {
-        assert!(lock.try_lock("a").unwrap().is_none());
-    }
-    // A thread gives itself its name when it begins to run, and that of an attempt that failed rests before it ends.
-    support::wait_until("both threads, alone", PATIENCE, || {
-        [threads_named("crosslock-renew"), threads_named(OURS)] == [guards.len(); 2]
-    });
-    let other = Locker::open(&url).unwrap();
-    let timeout = Duration::from_millis(5);
-    for name in ["a", "b"].repeat(20) {
-        assert!(other.try_lock_for(name, timeout).unwrap().is_none());
-    }
-    // A door for all that follow each other, and one more for each that a busy machine was late to release.
-    let kept = doors();
-    assert!((3..10).contains(&kept), "{kept}");
-    support::wait_until(
-        "the directory, the file of each name, and doors",
-        PATIENCE,
-        || open() == 3 + doors(),
-    );
-    drop(guards);
-    assert!(doors() < 10 && open() == 3 + doors());
-    drop((lock, other));
-    assert_eq!((open(), doors()), (0, 0));
-    tell_that_threads_end(2);
-}
-
-#[cfg(feature = "file")]
-#[test]
 fn guard_of_a_file_has_a_thread_that_looks_and_leaves_nothing_open() {
-    let mut child = Child::spawn("child_holds_a_file", &[]);
+    let mut child = Child::spawn("holds a file", &[]);
     assert!(child.wait(PATIENCE).success());
-}
-
-#[test]
-fn child_drops_while_a_renewal_hangs() {
-    if !is_child("child_drops_while_a_renewal_hangs") {
-        return;
-    }
-    let sockets_before = sockets();
-    let lock = Locker::builder(&env::var(URL).unwrap())
-        .renew_every(Duration::from_millis(100))
-        .build()
-        .unwrap();
-    let guard = lock.lock("a").unwrap();
-    say("holds");
-    assert_eq!(hear().as_deref(), Some("drop"));
-    let watch = Stopwatch::start();
-    drop(guard);
-    let dropped = watch.assert_within(Duration::from_millis(500));
-    say(&format!("dropped {}", dropped.as_millis()));
-    drop(lock);
-    tell_that_threads_end(2);
-    assert_eq!(sockets(), sockets_before);
 }
 
 #[test]
@@ -344,7 +170,7 @@ fn guard_that_is_dropped_while_a_renewal_hangs_leaves_no_thread() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.addr());
     let url = proxy.url();
-    let mut child = Child::spawn("child_drops_while_a_renewal_hangs", &[(URL, url.as_str())]);
+    let mut child = Child::spawn("drops while a renewal hangs", &[(URL, url.as_str())]);
     child.wait_for("holds", PATIENCE);
     proxy.set(Fault::BlackHole);
     let before = proxy.requests();
@@ -356,31 +182,10 @@ fn guard_that_is_dropped_while_a_renewal_hangs_leaves_no_thread() {
 }
 
 #[test]
-fn child_loses_its_guards() {
-    if !is_child("child_loses_its_guards") {
-        return;
-    }
-    let lock = Locker::builder(&env::var(URL).unwrap())
-        .ttl(Duration::from_millis(200))
-        .max_hold(Duration::from_millis(1))
-        .build()
-        .unwrap();
-    let guards: Vec<_> = (0..20)
-        .map(|n| lock.lock(&n.to_string()).unwrap())
-        .collect();
-    for guard in &guards {
-        guard.lost().recv_timeout(PATIENCE).unwrap();
-    }
-    drop(guards);
-    drop(lock);
-    tell_that_threads_end(20);
-}
-
-#[test]
 fn lost_guards_leave_nothing_behind() {
     let server = RedisServer::start();
     let url = server.url();
-    let mut child = Child::spawn("child_loses_its_guards", &[(URL, url.as_str())]);
+    let mut child = Child::spawn("loses its guards", &[(URL, url.as_str())]);
     report("threads ended in ms", child.wait_for("ended", PATIENCE));
     assert!(child.wait(PATIENCE).success());
     let keys = server.keys();

@@ -42,7 +42,7 @@ pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status};
 pub use forks::forked;
 pub use frames::Protocol;
 pub use lateness::Probe;
-pub use process::{Child, hear, is_child, say};
+pub use process::{Child, hear, helper_in_a_child_of, is_child, role, say};
 pub use program::built_program;
 pub use proxy::{Fault, Proxy};
 pub use resources::{open_files_under, resident_bytes, sockets, threads_named};

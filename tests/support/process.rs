@@ -1,12 +1,15 @@
-//! Child processes: the running test binary, executed again for one of its tests.
+//! Child processes: the tests' helper (`tests/helper`), which cargo builds beside the tests, in one of its roles.
 //!
-//! Parent and child talk in lines. The child's begin with "@ ", which tells them from what libtest prints; its standard
+//! Parent and child talk in lines. The child's begin with "@ ", which tells them from what else is printed; its standard
 //! error is the parent's.
 
 use std::env;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -16,13 +19,13 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::{nursery, signals, wait_until};
 
-const ENTRY: &str = "CROSSLOCK_CHILD";
+const ROLE: &str = "CROSSLOCK_CHILD";
 const PARENT: &str = "CROSSLOCK_CHILD_OF";
 
 /// A child process; dropping it kills it.
 #[derive(Debug)]
 pub struct Child {
-    entry: String,
+    role: String,
     process: std::process::Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -31,43 +34,46 @@ pub struct Child {
 }
 
 impl Child {
-    /// Runs the test `entry` of this binary in a new process, with `args` in its environment.
-    ///
-    /// That test begins with `if !is_child("entry") { return; }`, so that it does nothing in an ordinary run.
-    pub fn spawn(entry: &str, args: &[(&str, &str)]) -> Self {
-        Self::spawn_as(None, entry, args)
+    /// Runs the helper in this role, with `args` in its environment.
+    pub fn spawn(role: &str, args: &[(&str, &str)]) -> Self {
+        Self::spawn_by(Command::new(helper()), role, args)
     }
 
     /// The same as another user, if one is given.
-    pub fn spawn_as(uid: Option<u32>, entry: &str, args: &[(&str, &str)]) -> Self {
+    pub fn spawn_as(uid: Option<u32>, role: &str, args: &[(&str, &str)]) -> Self {
         // Not by its path, which that user may be unable to walk.
-        let mut command = Command::new("/proc/self/exe");
-        if let Some(uid) = uid {
-            command.uid(uid).gid(uid);
-        }
-        Self::spawn_by(command, entry, args)
+        let program = File::open(helper()).expect("cargo builds the helper for tests");
+        let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+        become_user(&mut command, uid);
+        Self::spawn_by(command, role, args)
     }
 
     /// The same by a program that executes its arguments in its own place, such as `unshare`.
-    pub fn spawn_under(program: &[&str], entry: &str, args: &[(&str, &str)]) -> Self {
+    pub fn spawn_under(program: &[&str], role: &str, args: &[(&str, &str)]) -> Self {
         let mut command = Command::new(program[0]);
-        let own = env::current_exe().expect("the path of this binary");
-        command.args(&program[1..]).arg(own);
-        Self::spawn_by(command, entry, args)
+        command.args(&program[1..]).arg(helper());
+        Self::spawn_by(command, role, args)
     }
 
-    fn spawn_by(mut command: Command, entry: &str, args: &[(&str, &str)]) -> Self {
+    /// Runs this program again, as another user if one is given: [`is_child`] says there what it is to do.
+    pub fn spawn_self_as(uid: Option<u32>, role: &str, args: &[(&str, &str)]) -> Self {
+        let mut command = Command::new("/proc/self/exe");
+        become_user(&mut command, uid);
+        Self::spawn_by(command, role, args)
+    }
+
+    fn spawn_by(mut command: Command, role: &str, args: &[(&str, &str)]) -> Self {
         command
-            .args(["--exact", entry, "--nocapture", "--test-threads=1"])
+            .env_remove("CROSSLOCK_URL")
             .envs(args.iter().copied())
-            .env(ENTRY, entry)
+            .env(ROLE, role)
             .env(PARENT, std::process::id().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        let mut process = nursery::spawn(command).expect("run this binary again");
+        let mut process = nursery::spawn(command).expect("start the helper");
         let stdout = process.stdout.take().expect("stdout is piped");
         Self {
-            entry: entry.to_owned(),
+            role: role.to_owned(),
             stdin: process.stdin.take(),
             lines: read_lines(stdout),
             process,
@@ -173,7 +179,7 @@ impl Child {
     #[track_caller]
     pub fn wait(&mut self, timeout: Duration) -> ExitStatus {
         let mut status = None;
-        let what = format!("{} to end", self.entry);
+        let what = format!("{} to end", self.role);
         wait_until(&what, timeout, || {
             status = self.try_wait();
             status.is_some()
@@ -198,7 +204,7 @@ impl Child {
     fn story(&mut self) -> String {
         self.seen
             .extend(self.lines.try_iter().map(|line| (line, false)));
-        let mut story = format!("{} (process {}), which printed:", self.entry, self.pid());
+        let mut story = format!("{} (process {}), which printed:", self.role, self.pid());
         for (line, _) in &self.seen {
             let _ = write!(story, "\n    {line}");
         }
@@ -212,20 +218,49 @@ impl Drop for Child {
     }
 }
 
-/// Returns whether this process is a child that is to run `entry`.
+/// Returns whether this process is a child in this role.
+pub fn is_child(role: &str) -> bool {
+    self::role().as_deref() == Some(role)
+}
+
+/// Returns the role of this process, if it is a child.
 ///
 /// A child is killed when its parent dies, whatever it is blocked in at that time.
-pub fn is_child(entry: &str) -> bool {
-    let chosen = env::var(ENTRY).is_ok_and(|name| name == entry);
-    if chosen {
-        die_with_parent();
+pub fn role() -> Option<String> {
+    let role = env::var(ROLE).ok()?;
+    // One in a namespace of its own doesn't see its parent.
+    if let Ok(parent) = env::var(PARENT) {
+        die_with(&parent);
     }
-    chosen
+    Some(role)
+}
+
+/// Returns a command that runs the helper in this role by `program`, in whose child it doesn't see its parent.
+pub fn helper_in_a_child_of(program: &[&str], role: &str) -> Command {
+    let mut command = Command::new(program[0]);
+    command.args(&program[1..]).arg(helper()).env(ROLE, role);
+    command
+}
+
+/// Where the helper is: beside the tests' folder, or this very program.
+fn helper() -> PathBuf {
+    let own = env::current_exe().expect("the path of this program");
+    if own.file_name().is_some_and(|name| name == "helper") {
+        return own;
+    }
+    let target = own.ancestors().nth(2).expect("tests are in deps");
+    target.join("helper")
+}
+
+fn become_user(command: &mut Command, uid: Option<u32>) {
+    if let Some(uid) = uid {
+        command.uid(uid).gid(uid).current_dir("/");
+    }
 }
 
 /// Prints a line for the parent.
 pub fn say(line: &str) {
-    // In one write, because libtest may print between two; the newline ends what it left unfinished.
+    // In one write, because others may print between two; the newline ends what they left unfinished.
     let mut stdout = io::stdout().lock();
     stdout
         .write_all(format!("\n@ {line}\n").as_bytes())
@@ -240,11 +275,11 @@ pub fn hear() -> Option<String> {
     (bytes > 0).then(|| line.trim_end_matches('\n').to_owned())
 }
 
-fn die_with_parent() {
+fn die_with(parent: &str) {
     set_parent_process_death_signal(Some(Signal::KILL)).expect("set the parent-death signal");
-    let parent = getppid().map(|pid| pid.as_raw_nonzero().to_string());
+    let found = getppid().map(|pid| pid.as_raw_nonzero().to_string());
     // It may have died before.
-    assert_eq!(parent, env::var(PARENT).ok(), "the parent is gone");
+    assert_eq!(found.as_deref(), Some(parent), "the parent is gone");
 }
 
 fn read_lines(stdout: ChildStdout) -> Receiver<String> {

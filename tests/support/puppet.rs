@@ -1,21 +1,24 @@
-//! A process that takes locks as it is told.
+//! A process that takes locks as it is told: the helper in the role of a puppet.
 //!
-//! What it can be told is in the module `puppet` of each suite, whose test `child_obeys` is what the process runs.
+//! `tests/helper/puppet.rs` says what it can be told. It answers each order with one line, which begins with "done".
 
-use std::env;
-use std::iter;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
-use super::{Child, hear, is_child, now, say};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Child;
 
 /// In the environment of a child: where its locks are.
 pub const URL: &str = "TEST_URL";
 /// In the environment of a child: for how long its leases last.
 pub const TTL: &str = "TEST_TTL_MS";
+/// In the environment of a child: all that it is to do.
+pub const SCRIPT: &str = "TEST_SCRIPT";
 
-const ENTRY: &str = "puppet::child_obeys";
+const ROLE: &str = "puppet";
 /// Far more than anything takes that it is told, even on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A process with a locker of its own; dropping it kills it.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ pub struct Puppet(Child);
 pub struct Holding {
     pub token: u64,
     pub abandoned: bool,
-    /// On the clock of [`now`].
+    /// On the clock of [`now`](super::now).
     pub since: Duration,
 }
 
@@ -40,12 +43,30 @@ impl Puppet {
     pub fn start_many(count: usize, url: &str, ttl: Duration) -> Vec<Self> {
         let ttl = ttl.as_millis().to_string();
         let args = [(URL, url), (TTL, &ttl)];
-        let start = |_| Puppet(Child::spawn(ENTRY, &args));
-        let mut many: Vec<_> = (0..count).map(start).collect();
-        for one in &mut many {
-            one.0.wait_for("ready", PATIENCE);
-        }
-        many
+        let children: Vec<_> = (0..count).map(|_| Child::spawn(ROLE, &args)).collect();
+        children.into_iter().map(Self::when_ready).collect()
+    }
+
+    /// Starts one whose leases last for an hour, as another user if one is given.
+    pub fn start_as(uid: Option<u32>, url: &str) -> Self {
+        Self::when_ready(Child::spawn_as(uid, ROLE, &[(URL, url)]))
+    }
+
+    /// The same by a program that executes its arguments in its own place.
+    pub fn start_under(program: &[&str], url: &str) -> Self {
+        Self::when_ready(Child::spawn_under(program, ROLE, &[(URL, url)]))
+    }
+
+    fn when_ready(mut child: Child) -> Self {
+        child.wait_for("ready", PATIENCE);
+        Puppet(child)
+    }
+
+    /// Tells it something, and waits until it is done.
+    #[track_caller]
+    pub fn ask(&mut self, order: &str) -> String {
+        self.tell(order);
+        self.answer()
     }
 
     /// Tells it something, and doesn't wait until it is done.
@@ -53,10 +74,28 @@ impl Puppet {
         self.0.tell(order);
     }
 
-    /// Waits for an answer that begins with `word`, and returns its rest.
+    /// Waits until an order is done.
     #[track_caller]
-    pub fn answer(&mut self, word: &str) -> String {
-        self.0.wait_for(word, PATIENCE)
+    pub fn answer(&mut self) -> String {
+        self.0.wait_for("done", PATIENCE)
+    }
+
+    /// Whether an order is done whose answer nobody has waited for.
+    pub fn has_answered(&mut self) -> bool {
+        self.0.has_said("done")
+    }
+
+    /// Waits until it says that its call waits. Only those on files say so.
+    #[track_caller]
+    pub fn waits_in_line(&mut self) {
+        self.0.wait_for("waits", PATIENCE);
+    }
+
+    /// Has it exit, with all that it holds.
+    #[track_caller]
+    pub fn exit(&mut self) {
+        self.tell("exit");
+        assert!(self.0.wait(PATIENCE).success());
     }
 
     /// Has it take a lock, and keep it.
@@ -71,8 +110,7 @@ impl Puppet {
 
     /// Has it wait for a moment for a lock that is taken.
     pub fn give_up(&mut self, name: &str) {
-        self.tell(&format!("give-up {name}"));
-        self.answer("gave-up");
+        assert_eq!(self.ask(&format!("give-up {name}")), "ok");
     }
 
     /// Has it take and release a lock so many times.
@@ -84,7 +122,7 @@ impl Puppet {
     #[track_caller]
     pub fn waits(&mut self) -> Vec<Duration> {
         // A thousand turns take as long as the machine needs.
-        let waits = self.0.wait_for("waited", 10 * PATIENCE);
+        let waits = self.0.wait_for("done waited", 10 * PATIENCE);
         let waits = waits.split(' ').map(|nanos| nanos.parse().unwrap());
         waits.map(Duration::from_nanos).collect()
     }
@@ -92,24 +130,23 @@ impl Puppet {
     /// Waits until it has the lock.
     #[track_caller]
     pub fn holding(&mut self) -> Holding {
-        let line = self.answer("holds");
+        let line = self.0.wait_for("done token", PATIENCE);
         let words: Vec<_> = line.split(' ').collect();
         Holding {
             token: words[0].parse().unwrap(),
-            abandoned: words[1].parse().unwrap(),
-            since: Duration::from_nanos(words[2].parse().unwrap()),
+            since: Duration::from_nanos(words[1].parse().unwrap()),
+            abandoned: words[2].parse().unwrap(),
         }
     }
 
     /// Whether it has said that it has the lock, and nobody has asked.
     pub fn has_said_that_it_holds(&mut self) -> bool {
-        self.0.has_said("holds")
+        self.0.has_said("done token")
     }
 
     /// Whether the server says that its lock is its own.
     pub fn verifies(&mut self) -> bool {
-        self.tell("verify");
-        self.answer("verified") == "true"
+        self.ask("verify") == "ok"
     }
 
     /// Has it release the lock that it keeps.
@@ -121,7 +158,16 @@ impl Puppet {
     /// Waits until it has released the lock.
     #[track_caller]
     pub fn unlocked(&mut self) {
-        self.answer("unlocked");
+        self.0.wait_for("done ok", PATIENCE);
+    }
+
+    /// Has it end by SIGTERM.
+    #[track_caller]
+    pub fn terminate(&mut self) {
+        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process");
+        kill_process(pid, Signal::TERM).expect("it is there");
+        let status = self.0.wait(PATIENCE);
+        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status}");
     }
 
     /// Returns its process id.
@@ -143,28 +189,4 @@ impl Puppet {
     pub fn cont(&self) {
         self.0.cont();
     }
-}
-
-/// In the child: whether this process is a puppet.
-pub fn is_puppet() -> bool {
-    is_child(ENTRY)
-}
-
-/// In the child: what it is told, until nothing more can come.
-pub fn orders() -> impl Iterator<Item = String> {
-    say("ready");
-    iter::from_fn(hear)
-}
-
-/// In the child: tells what [`Puppet::holding`] returns.
-pub fn say_holding(token: u64, abandoned: bool) {
-    let since = now();
-    say(&format!("holds {token} {abandoned} {}", since.as_nanos()));
-}
-
-/// In a child: where its locks are, and for how long its leases last.
-pub fn place() -> (String, Duration) {
-    let arg = |name| env::var(name).expect("the parent sets it");
-    let ttl = arg(TTL).parse().expect("a number");
-    (arg(URL), Duration::from_millis(ttl))
 }

@@ -2,15 +2,14 @@
 
 use std::panic::catch_unwind;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use super::*;
-use support::{Child, forked, hear, is_child, say, wait_until};
+use support::{Child, wait_until};
 
 #[test]
 fn parent_and_child_talk() {
-    let mut child = Child::spawn("children::echo", &[("GREETING", "good day")]);
+    let mut child = Child::spawn("echo", &[("GREETING", "good day")]);
     assert_eq!(child.wait_for("pid", PATIENCE), child.pid().to_string());
     assert_eq!(child.wait_for("greeting", PATIENCE), "good day");
     child.tell("one two");
@@ -24,22 +23,9 @@ fn parent_and_child_talk() {
 }
 
 #[test]
-fn echo() {
-    if !is_child("children::echo") {
-        return;
-    }
-    say(&format!("pid {}", std::process::id()));
-    say(&format!("greeting {}", std::env::var("GREETING").unwrap()));
-    while let Some(line) = hear() {
-        say(&format!("heard {line}"));
-        say("done");
-    }
-}
-
-#[test]
 fn silent_child_fails_the_wait_with_its_story() {
     let panic = catch_unwind(|| {
-        let mut child = Child::spawn("children::echo", &[("GREETING", "good day")]);
+        let mut child = Child::spawn("echo", &[("GREETING", "good day")]);
         child.hang_up();
         child.wait_for("never", PATIENCE)
     });
@@ -49,7 +35,7 @@ fn silent_child_fails_the_wait_with_its_story() {
 
 #[test]
 fn killed_child_is_reaped() {
-    let mut child = Child::spawn("children::echo", &[("GREETING", "")]);
+    let mut child = Child::spawn("echo", &[("GREETING", "")]);
     child.wait_for("greeting", PATIENCE);
     child.kill();
     assert!(!Path::new(&format!("/proc/{}", child.pid())).exists());
@@ -58,7 +44,7 @@ fn killed_child_is_reaped() {
 
 #[test]
 fn stopped_child_goes_on_when_continued() {
-    let mut child = Child::spawn("children::echo", &[("GREETING", "")]);
+    let mut child = Child::spawn("echo", &[("GREETING", "")]);
     child.wait_for("greeting", PATIENCE);
     child.stop();
     child.tell("are you there");
@@ -70,7 +56,7 @@ fn stopped_child_goes_on_when_continued() {
 
 #[test]
 fn dropped_child_is_gone_even_if_stopped() {
-    let mut child = Child::spawn("children::echo", &[("GREETING", "")]);
+    let mut child = Child::spawn("echo", &[("GREETING", "")]);
     child.wait_for("greeting", PATIENCE);
     child.stop();
     let pid = child.pid();
@@ -80,7 +66,7 @@ fn dropped_child_is_gone_even_if_stopped() {
 
 #[test]
 fn child_dies_with_its_parent() {
-    let mut parent = Child::spawn("children::child_with_a_child", &[]);
+    let mut parent = Child::spawn("has a child", &[]);
     let pid = parent.wait_for("grandchild", PATIENCE).parse().unwrap();
     assert!(is_running(pid));
     parent.kill();
@@ -88,53 +74,7 @@ fn child_dies_with_its_parent() {
 }
 
 #[test]
-fn child_with_a_child() {
-    if !is_child("children::child_with_a_child") {
-        return;
-    }
-    let mut child = Child::spawn("children::sleeper", &[]);
-    child.wait_for("asleep", PATIENCE);
-    say(&format!("grandchild {}", child.pid()));
-    hear();
-}
-
-#[test]
-fn sleeper() {
-    if !is_child("children::sleeper") {
-        return;
-    }
-    say("asleep");
-    loop {
-        thread::park();
-    }
-}
-
-#[test]
 fn threads_begin_in_forked_children() {
-    let mut child = Child::spawn("children::forks_while_threads_begin_and_end", &[]);
+    let mut child = Child::spawn("forks while threads begin and end", &[]);
     assert!(child.wait(6 * PATIENCE).success());
-}
-
-#[test]
-fn forks_while_threads_begin_and_end() {
-    if !is_child("children::forks_while_threads_begin_and_end") {
-        return;
-    }
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !stop.load(Relaxed) {
-                    let both = [(); 2].map(|()| thread::spawn(|| {}));
-                    both.into_iter().for_each(|one| one.join().unwrap());
-                }
-            });
-        }
-        for _ in 0..500 {
-            let pid = forked(|| thread::spawn(|| {}).join().unwrap());
-            let status = fork::waitpid(pid).unwrap();
-            assert!(fork::WIFEXITED(status) && fork::WEXITSTATUS(status) == 0);
-        }
-        stop.store(true, Relaxed);
-    });
 }

@@ -10,7 +10,7 @@ use std::thread;
 use redis::cmd;
 
 use super::*;
-use support::{Child, Proxy, RedisServer, hear, is_child, say, wait_until};
+use support::{Child, Proxy, RedisServer, wait_until};
 
 #[test]
 fn servers_have_ports_and_data_of_their_own() {
@@ -59,24 +59,11 @@ fn server_dies_with_the_process_that_started_it() {
     }
     // Nobody is left to remove the server's directory but this test.
     let dir = tempfile::tempdir().unwrap();
-    let mut child = Child::spawn(
-        "servers::child_with_a_server",
-        &[("TMPDIR", dir.path().to_str().unwrap())],
-    );
+    let mut child = Child::spawn("has a server", &[("TMPDIR", dir.path().to_str().unwrap())]);
     let pid = child.wait_for("server", PATIENCE).parse().unwrap();
     assert!(is_running(pid));
     child.kill();
     wait_until("the server to die", PATIENCE, || !is_running(pid));
-}
-
-#[test]
-fn child_with_a_server() {
-    if !is_child("servers::child_with_a_server") {
-        return;
-    }
-    let server = RedisServer::start();
-    say(&format!("server {}", server.pid()));
-    hear();
 }
 
 #[test]

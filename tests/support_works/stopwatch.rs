@@ -1,12 +1,11 @@
 //! Bounds on time: broken by what is slow, and not by a machine that has no time for it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 use std::time::Instant;
 
 use super::*;
-use support::{Child, Late, Probe, Stopwatch, hear, is_child, is_in_time, say, within, worst};
+use support::{Child, Late, Probe, Stopwatch, is_in_time, within, worst};
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)
@@ -53,27 +52,9 @@ fn lateness_counts_within_a_time_as_long_as_what_was_measured() {
     assert_eq!(worst(&[], millis(1_000)), Duration::ZERO);
 }
 
-/// Says how late this process is between two words of its parent, and whether a bound of nothing would be broken.
-#[test]
-fn child_measures() {
-    if !is_child("stopwatch::child_measures") {
-        return;
-    }
-    let (watch, other) = (Stopwatch::start(), Stopwatch::start());
-    say("measures");
-    hear();
-    other.assert_late(millis(500), millis(1_000), "nobody has stopped us");
-    let elapsed = watch.elapsed();
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        watch.assert_within(Duration::ZERO);
-    }));
-    let verdict = if outcome.is_ok() { "excused" } else { "broken" };
-    say(&format!("{verdict} {}", elapsed.as_millis()));
-}
-
 #[test]
 fn bound_of_a_process_that_stands_still_is_excused() {
-    let mut child = Child::spawn("stopwatch::child_measures", &[]);
+    let mut child = Child::spawn("measures", &[]);
     child.wait_for("measures", PATIENCE);
     child.stop();
     thread::sleep(millis(600));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use super::watch::{assert_nothing_left, wait_for_inboxes, wait_for_line};
 use super::*;
 use support::puppet::Puppet;
-use support::{Child, Proxy, RedisServer, hear, is_child, say};
+use support::{Child, Proxy, RedisServer};
 
 /// Long enough for all that a test does with one lease.
 const SLICE: Duration = Duration::from_secs(600);
@@ -168,28 +168,9 @@ fn another_process_gets_its_turn_while_threads_hand_over() {
 // A process that dies with a lease that was handed over
 
 #[test]
-fn child_hands_over_and_keeps() {
-    if !is_child("hand_over::child_hands_over_and_keeps") {
-        return;
-    }
-    let builder = Locker::builder(&arg(URL)).ttl(millis(500));
-    let lock = builder.hand_over(SLICE).build().unwrap();
-    let mut guard = lock.lock("a").unwrap();
-    for thread in queued(&lock, "a", 20) {
-        guard.unlock().unwrap();
-        guard = thread.result();
-    }
-    say(&format!("holds {}", guard.fencing_token()));
-    hear();
-}
-
-#[test]
 fn token_after_a_process_that_died_is_above_those_of_its_hand_overs() {
     let server = RedisServer::start();
-    let mut child = Child::spawn(
-        "hand_over::child_hands_over_and_keeps",
-        &[(URL, &server.url())],
-    );
+    let mut child = Child::spawn("hands over and keeps", &[(URL, &server.url())]);
     let token: u64 = child.wait_for("holds", PATIENCE).parse().unwrap();
     child.kill();
     let lock = Locker::open(&server.url()).unwrap();

@@ -1,15 +1,12 @@
 //! The one thread and connection that hear of grants.
 
-use super::puppet::locker;
 use super::watch::{
     LOCK, assert_nothing_left, assert_served_in_order, holder, inboxes, line, processes_in_line,
     wait_for_inboxes, wait_for_line,
 };
 use super::*;
-use support::puppet::Puppet;
-use support::{Child, Proxy, RedisServer, forked, hear, is_child, say, threads_named};
-
-const THREAD: &str = "crosslock-inbox";
+use support::puppet::{Puppet, SCRIPT};
+use support::{Child, Proxy, RedisServer};
 
 #[test]
 fn inboxes_open_at_the_first_contention() {
@@ -28,58 +25,12 @@ fn inboxes_open_at_the_first_contention() {
     assert_nothing_left(&server);
 }
 
-/// Counts in a process of its own: threads that wait for three names in each of three namespaces.
-#[test]
-fn child_waits_for_many() {
-    if !is_child("inbox::child_waits_for_many") {
-        return;
-    }
-    let (holder, waiter) = (locker(), locker());
-    let names = ["x", "y", "z"];
-    let spaces =
-        |lock: &Locker| ["one", "two", "three"].map(|name| lock.with_namespace(name).unwrap());
-    let lock_all = |space| names.map(|name| Locker::lock(space, name).unwrap());
-    let guards = spaces(&holder).each_ref().map(lock_all);
-    // None of this is contention.
-    let tried = spaces(&waiter).map(|space| space.try_lock("x").unwrap());
-    assert!(tried.iter().all(Option::is_none));
-    (0..20).for_each(|_| drop(waiter.lock("free").unwrap()));
-    say(&format!("before {}", threads_named(THREAD)));
-    hear();
-    let wait = |space| names.map(|name| queued(space, name, 3));
-    let threads = spaces(&waiter).each_ref().map(wait);
-    let threads = threads.into_iter().flatten().flatten();
-    let threads: Vec<_> = threads.collect();
-    say("wait");
-    hear();
-    say(&format!("waiting {}", threads_named(THREAD)));
-    drop(guards);
-    threads.iter().for_each(|thread| drop(thread.result()));
-    say(&format!("after {}", threads_named(THREAD)));
-    hear();
-    drop(threads);
-    tell_that_the_inbox_ends_with(waiter);
-    hear();
-}
-
-/// The last locker; but not before its clone.
-fn tell_that_the_inbox_ends_with(last: Locker) {
-    let clone = last.clone();
-    drop(last);
-    say(&format!("clone {}", threads_named(THREAD)));
-    let watch = Stopwatch::start();
-    drop(clone);
-    wait_until("the inbox to end", PATIENCE, || threads_named(THREAD) == 0);
-    let ended = watch.assert_within(millis(100));
-    say(&format!("ended {}", ended.as_millis()));
-}
-
 #[test]
 fn one_inbox_serves_all_threads_names_and_namespaces_and_ends_with_the_last_clone() {
     let server = RedisServer::start();
     let args = [(URL, server.url()), (TTL, "60000".into())];
     let args = args.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let mut child = Child::spawn("inbox::child_waits_for_many", &args);
+    let mut child = Child::spawn("waits for many", &args);
     assert_eq!(child.wait_for("before", PATIENCE), "0");
     assert_eq!(inboxes(&server), 0);
     child.tell("go");
@@ -274,32 +225,25 @@ fn further_namespaces_are_heard() {
 // Forks
 
 #[test]
-fn child_forks_with_an_inbox() {
-    if !is_child("inbox::child_forks_with_an_inbox") {
-        return;
-    }
-    let lock = locker();
-    wait_in_vain(&lock, "a", millis(100));
-    let pid = forked(|| {
-        lock.lock("b").unwrap().unlock().unwrap();
-        lock.lock("b").unwrap().unlock().unwrap();
-        drop(lock.clone());
-    });
-    lock.lock("a").unwrap().unlock().unwrap();
-    let status = fork::waitpid(pid).unwrap();
-    assert!(fork::WIFEXITED(status), "{status}");
-    assert_eq!(fork::WEXITSTATUS(status), 0);
-}
-
-#[test]
 fn forked_child_has_an_inbox_of_its_own() {
     let server = RedisServer::start();
     let (lock, parents) = holder(&server);
     let childs = lock.lock("b").unwrap();
     let ttl = LONG.as_millis().to_string();
-    let args = [(URL, server.url()), (TTL, ttl)];
-    let args = args.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let mut child = Child::spawn("inbox::child_forks_with_an_inbox", &args);
+    let script = "
+        give-up a
+        fork
+            lock b
+            unlock b
+            lock b
+            unlock b
+        end
+        lock a
+        unlock a
+        join
+    ";
+    let args = [(URL, &*server.url()), (TTL, &*ttl), (SCRIPT, script)];
+    let mut child = Child::spawn("script", &args);
     wait_for_inboxes(&server, 2);
     let hears = |waiters: &str| {
         let waiters: Vec<String> = server.query(&["HVALS", waiters]);

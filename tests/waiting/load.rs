@@ -2,28 +2,10 @@
 
 use super::watch::{assert_nothing_left, holder, inboxes, wait_for_line};
 use super::*;
-use support::{Child, Proxy, RedisServer, hear, is_child, say};
+use support::{Child, Proxy, RedisServer};
 
 const PROCESSES: usize = 16;
 const THREADS: usize = 4;
-
-#[test]
-fn child_waits_with_its_threads() {
-    if !is_child("load::child_waits_with_its_threads") {
-        return;
-    }
-    let lock = Locker::open(&arg(URL)).unwrap();
-    let threads = queued(&lock, "a", THREADS);
-    say("waits");
-    hear();
-    // Behind the others of all processes.
-    for thread in threads {
-        let guard = thread.outcome.recv().unwrap().unwrap();
-        say(&format!("holds {}", guard.fencing_token()));
-        guard.unlock().unwrap();
-    }
-    say("done");
-}
 
 #[test]
 fn sixty_four_waiters_send_less_than_one_command_a_second_and_process() {
@@ -31,8 +13,8 @@ fn sixty_four_waiters_send_less_than_one_command_a_second_and_process() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.addr());
     let (_, guard) = holder(&server);
-    let children = (0..PROCESSES)
-        .map(|_| Child::spawn("load::child_waits_with_its_threads", &[(URL, &proxy.url())]));
+    let children =
+        (0..PROCESSES).map(|_| Child::spawn("waits with its threads", &[(URL, &proxy.url())]));
     let mut children: Vec<_> = children.collect();
     for child in &mut children {
         child.wait_for("waits", PATIENCE);

@@ -2,14 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-use crosslock::Error;
 use tempfile::TempDir;
 
 use super::watch::{FENCE, assert_nothing_left};
 use super::*;
-use support::{Child, RedisServer, hear, is_child, say};
+use support::{Child, RedisServer};
 
 const FILE: &str = "TEST_FILE";
 const HAND_OVER: &str = "TEST_HAND_OVER_US";
@@ -17,7 +15,6 @@ const HAND_OVER: &str = "TEST_HAND_OVER_US";
 const HOLDS: &str = "TEST_HOLDS";
 
 const PROCESSES: usize = 4;
-const THREADS: usize = 4;
 
 /// A token, and a time in which it was held, and valid.
 #[derive(Clone, Copy, Debug)]
@@ -25,91 +22,6 @@ struct Hold {
     token: u64,
     from: Duration,
     until: Duration,
-}
-
-/// A number below `bound`: a xorshift generator, so that no other crate is needed.
-fn random(state: &mut u64, bound: u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state % bound
-}
-
-/// One call, with or without a timeout.
-fn attempt(lock: &Locker, state: &mut u64) -> Option<LockGuard> {
-    let timeout = Duration::from_micros(random(state, 5_000));
-    let outcome = match random(state, 8) {
-        0 => lock.try_lock("a"),
-        1 | 2 => lock.lock("a").map(Some),
-        3 => lock.try_lock_for("a", timeout / 16),
-        _ => lock.try_lock_for("a", timeout),
-    };
-    match outcome {
-        // A timeout is over before the answer comes if the machine, or this process, stands still for a moment.
-        Err(Error::Unavailable { .. }) => None,
-        outcome => outcome.unwrap(),
-    }
-}
-
-/// Holds a lock for a moment.
-fn hold(guard: LockGuard, state: &mut u64) -> Option<Hold> {
-    let token = guard.fencing_token();
-    let from = now();
-    // Asked after each look at the clock: it was valid at that time.
-    guard.check().ok()?;
-    if random(state, 64) == 0 {
-        thread::sleep(Duration::from_micros(random(state, 300)));
-    }
-    let until = now();
-    let until = if guard.is_held() { until } else { from };
-    Some(Hold { token, from, until })
-}
-
-/// Takes the lock until `left` is used up by all threads of the process.
-fn contend(lock: &Locker, left: &AtomicI64, mut state: u64) -> (Vec<Hold>, u64) {
-    let (mut holds, mut in_vain) = (Vec::new(), 0);
-    while left.load(Relaxed) > 0 {
-        let Some(guard) = attempt(lock, &mut state) else {
-            in_vain += 1;
-            continue;
-        };
-        left.fetch_sub(1, Relaxed);
-        holds.extend(hold(guard, &mut state));
-    }
-    (holds, in_vain)
-}
-
-#[test]
-fn child_contends() {
-    if !is_child("torture::child_contends") {
-        return;
-    }
-    let hand_over = Duration::from_micros(arg(HAND_OVER).parse().unwrap());
-    let builder = Locker::builder(&arg(URL)).ttl(millis(arg(TTL).parse().unwrap()));
-    let lock = builder.hand_over(hand_over).build().unwrap();
-    let left = AtomicI64::new(arg(HOLDS).parse().unwrap());
-    say("ready");
-    hear();
-    let (mut lines, mut in_vain) = (String::new(), 0);
-    thread::scope(|scope| {
-        let seed = |thread| 0x9E37_79B9_7F4A_7C15 ^ (u64::from(std::process::id()) << 20) ^ thread;
-        let threads = (0..THREADS as u64).map(|thread| {
-            let (lock, left) = (&lock, &left);
-            scope.spawn(move || contend(lock, left, seed(thread)))
-        });
-        for thread in threads.collect::<Vec<_>>() {
-            let (holds, vain) = thread.join().unwrap();
-            in_vain += vain;
-            for Hold { token, from, until } in holds {
-                lines += &format!("{token} {} {}\n", from.as_nanos(), until.as_nanos());
-            }
-        }
-    });
-    drop(lock);
-    fs::write(arg(FILE), lines).unwrap();
-    say(&format!("done {in_vain}"));
-    // It lives until it isn't stopped any more.
-    hear();
 }
 
 /// Processes that contend for "a", and write down when they held it.
@@ -133,7 +45,7 @@ impl Crowd {
                 (FILE, file.display().to_string()),
             ];
             let args = args.each_ref().map(|(name, value)| (*name, value.as_str()));
-            Child::spawn("torture::child_contends", &args)
+            Child::spawn("contends", &args)
         };
         let mut children: Vec<_> = files.iter().map(spawn).collect();
         for child in &mut children {
@@ -222,14 +134,13 @@ fn processes_that_are_stopped_again_and_again_never_hold_together() {
     const TTL: Duration = millis(150);
     let server = RedisServer::start();
     let mut crowd = Crowd::start(&server, TTL, millis(1), 40_000);
-    let mut state = u64::from(std::process::id()) + 1;
     let end = now() + Duration::from_secs(4);
     while now() < end {
-        let child = &crowd.children[usize::try_from(random(&mut state, 4)).unwrap()];
+        let child = &crowd.children[usize::try_from(fastrand::u64(..4)).unwrap()];
         child.stop();
-        thread::sleep(millis(random(&mut state, 250)));
+        thread::sleep(millis(fastrand::u64(..250)));
         child.cont();
-        thread::sleep(millis(random(&mut state, 30)));
+        thread::sleep(millis(fastrand::u64(..30)));
     }
     let holds = crowd.holds();
     report(
@@ -249,12 +160,11 @@ fn processes_that_are_killed_at_random_stall_nobody_for_long() {
     const TTL: Duration = millis(300);
     let server = RedisServer::start();
     let lock = Locker::builder(&server.url()).ttl(TTL).build().unwrap();
-    let mut state = u64::from(std::process::id()) + 1;
     let watch = Stopwatch::start();
     let (mut waits, end) = (Vec::new(), now() + Duration::from_secs(4));
     while now() < end {
         let crowd = Crowd::start(&server, TTL, millis(1), usize::MAX / 2);
-        let until = now() + millis(20 + random(&mut state, 200));
+        let until = now() + millis(20 + fastrand::u64(..200));
         while now() < until {
             let begun = now();
             drop(lock.lock("a").unwrap());

@@ -7,7 +7,6 @@
 
 mod traced;
 
-use std::env;
 use std::fs;
 use std::path::Path;
 use std::thread::{self, JoinHandle};
@@ -17,8 +16,7 @@ use crosslock::{Error, LockGuard, Locker, LostReason};
 
 use self::traced::{Traced, kinds_in};
 use super::*;
-use rustix::process::{PTracer, set_ptracer};
-use support::{Stopwatch, hear, is_child, say, wait_until};
+use support::{Stopwatch, wait_until};
 
 const PLAY: &str = "TEST_PLAY";
 
@@ -44,67 +42,6 @@ const ALONE: Play = Play {
     is_waited_for: false,
     is_exclusive: true,
 };
-
-#[test]
-fn child_plays() {
-    if !is_child("strace::child_plays") {
-        return;
-    }
-    // Where only a parent may trace. Elsewhere the kernel knows no such thing.
-    let _ = set_ptracer(PTracer::Any);
-    say("ready");
-    hear().unwrap();
-    play(&env::var(PLAY).unwrap(), &env::var(URL).unwrap());
-    // Nothing more to count.
-    std::process::exit(0);
-}
-
-fn play(play: &str, url: &str) {
-    let lock = Locker::builder(url).ttl(TTL).build().unwrap();
-    match play {
-        "lock" => hold(lock.lock("a").unwrap()),
-        "lock_all" => hold(lock.lock_all(&["a", "b", "c"]).unwrap()),
-        "read" => hold(lock.read("a").unwrap()),
-        "permits" => hold(lock.semaphore("a", 3).unwrap().acquire_many(2).unwrap()),
-        "timed" => {
-            let timed = lock.try_lock_for("a", Duration::from_millis(20));
-            assert!(timed.unwrap().is_none());
-        }
-        "downgrade" => {
-            let guard = lock.write("a").unwrap();
-            say(&format!("has {}", guard.fencing_token()));
-            say("leaves");
-            let guard = guard.downgrade().unwrap();
-            say("left");
-            guard.unlock().unwrap();
-        }
-        "value" => {
-            let value = lock.mutex("a", 0_u64).unwrap();
-            value.set(1).unwrap();
-        }
-        "pass" => {
-            let guard = lock.lock("a").unwrap();
-            say(&format!("has {}", guard.fencing_token()));
-            say("leaves");
-            let ticket = guard.into_ticket().expect("a ticket");
-            hold(lock.adopt(&ticket).unwrap());
-        }
-        "break" => {
-            assert_eq!(lock.break_lock("a").unwrap().len(), 1);
-            say("broke");
-        }
-        _ => panic!("{play}"),
-    }
-}
-
-fn hold(guard: LockGuard) {
-    say(&format!("has {}", guard.fencing_token()));
-    say("holds");
-    hear().unwrap();
-    say("leaves");
-    guard.unlock().unwrap();
-    say("left");
-}
 
 #[test]
 fn one_killed_by_strace_while_it_locks_or_unlocks_hinders_nobody() {

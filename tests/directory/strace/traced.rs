@@ -58,7 +58,7 @@ pub(super) struct Traced {
 impl Traced {
     pub(super) fn start(play: &str, directory: &Path, inject: Option<&str>, log: &Path) -> Self {
         let url = url(directory);
-        let mut child = Child::spawn("strace::child_plays", &[(URL, &url), (PLAY, play)]);
+        let mut child = Child::spawn("plays", &[(URL, &url), (PLAY, play)]);
         child.wait_for("ready", PATIENCE);
         let pid = child.pid().to_string();
         let mut strace = Command::new("strace");

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{CancelToken, Error, Locker};
+use support::puppet::Puppet;
 use support::scripts::{ACQUIRE, digest};
-use support::{Child, Cluster, Setup, is_child, say, wait_until, within};
+use support::{Cluster, Setup, wait_until, within};
 
 use super::{LONG, PATIENCE, held, held_soon, key, millis, name_on, open, shared, slot, start};
 
@@ -215,30 +216,17 @@ fn part_of_a_question_that_comes_late_leaves_nothing_taken() {
 }
 
 #[test]
-fn child_waits_for_all() {
-    if is_child("several::child_waits_for_all") {
-        let [url, names] = ["TEST_URL", "TEST_NAMES"].map(|name| std::env::var(name).unwrap());
-        let builder = Locker::builder(&url).ttl(Duration::from_secs(2));
-        let names: Vec<_> = names.split(',').collect();
-        say("ready");
-        let _all = builder.build().unwrap().lock_all(&names);
-    }
-}
-
-#[test]
 fn what_a_killed_waiter_kept_is_free_after_its_ttl() {
     let cluster = shared();
     let locker = open(&cluster);
     let names = names(&cluster);
     let [a, b, c] = &names;
     let last = held(&locker, c);
-    let (url, joined) = (cluster.url(), names.join(","));
-    let args = [("TEST_URL", &*url), ("TEST_NAMES", &*joined)];
-    let mut child = Child::spawn("several::child_waits_for_all", &args);
-    child.wait_for("ready", PATIENCE);
+    let mut waiter = Puppet::start(&cluster.url(), Duration::from_secs(2));
+    waiter.tell(&format!("all {}", names.join(" ")));
     wait_for_waiter(&locker, c);
     assert!(!is_free(&locker, a) && !is_free(&locker, b));
-    child.kill();
+    waiter.kill();
     let both = locker.try_lock_all_for(&[a, b], LONG).expect("try");
     assert!(both.is_some_and(|both| both.fencing_token() > 0));
     last.unlock().expect("it was held");

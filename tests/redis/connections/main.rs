@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, Locker, LockerBuilder};
-use support::{Child, Fault, Proxy, RedisServer, Stopwatch, is_child, threads_named, wait_until};
+use support::{Child, Fault, Proxy, RedisServer, Stopwatch, wait_until};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -290,45 +290,9 @@ fn unlock_of_a_lease_that_ran_out_says_lost_also_when_the_server_is_away() {
     assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
 }
 
-/// In a process of its own, in which no other test has threads.
-#[test]
-fn child_lets_calls_run_out_of_time() {
-    if !is_child("child_lets_calls_run_out_of_time") {
-        return;
-    }
-    let server = RedisServer::start();
-    let lock = Locker::open(&server.url()).unwrap();
-    drop(lock.lock("a").unwrap());
-    server.stop();
-    thread::scope(|scope| {
-        for n in 0..8 {
-            let lock = &lock;
-            scope.spawn(move || {
-                for round in 0..5 {
-                    let name = format!("{n}-{round}");
-                    assert!(lock.try_lock_for(&name, millis(1)).is_err());
-                }
-            });
-        }
-    });
-    assert_eq!(threads_named("crosslock-release"), 1);
-    server.cont();
-    let lock_keys = || {
-        server
-            .keys()
-            .iter()
-            .filter(|key| !key.ends_with(":fence"))
-            .count()
-    };
-    wait_until("all of them are released", LONG, || lock_keys() == 0);
-    wait_until("the thread ends", LONG, || {
-        threads_named("crosslock-release") == 0
-    });
-}
-
 #[test]
 fn calls_that_ran_out_of_time_share_one_thread_and_one_connection() {
-    let mut child = Child::spawn("child_lets_calls_run_out_of_time", &[]);
+    let mut child = Child::spawn("lets calls run out of time", &[]);
     assert!(child.wait(LONG * 2).success());
 }
 

@@ -1,8 +1,7 @@
 //! What it costs to hear: commands, connections and threads.
 
-use std::env;
-
-use support::{Child, hear, is_child, say, sockets, threads_named};
+use support::Child;
+use support::puppet::URL;
 
 use super::moved::urls;
 use super::*;
@@ -43,38 +42,8 @@ fn hand_off_in_a_cluster_is_one_command_and_a_message() {
     next.unlock().expect("unlock");
 }
 
+/// As many as the helper waits for.
 const NAMES: usize = 100;
-const URL: &str = "TEST_URL";
-
-/// Waits for many names, and tells what that takes.
-#[test]
-fn child_waits_for_many_names() {
-    if !is_child("cost::child_waits_for_many_names") {
-        return;
-    }
-    let before = sockets();
-    let locker = open(&env::var(URL).expect("it is told"));
-    let threads: Vec<_> = (0..NAMES)
-        .map(|number| {
-            let locker = locker.clone();
-            let name = format!("name-{number}");
-            thread::spawn(move || drop(locker.lock(&name).expect("lock")))
-        })
-        .collect();
-    say("waits");
-    hear();
-    say(&format!("threads {}", threads_named("crosslock-inbox")));
-    hear();
-    threads
-        .into_iter()
-        .for_each(|one| one.join().expect("no panic"));
-    drop(locker);
-    wait_until("the threads to end", PATIENCE, || {
-        threads_named("crosslock-") == 0 && sockets() == before
-    });
-    say("clean");
-    hear();
-}
 
 #[test]
 fn process_that_waits_for_many_names_has_one_connection_for_each_master() {
@@ -83,7 +52,7 @@ fn process_that_waits_for_many_names_has_one_connection_for_each_master() {
     let names: Vec<_> = (0..NAMES).map(|number| format!("name-{number}")).collect();
     let guards: Vec<_> = names.iter().map(|name| held(&holder, name)).collect();
     let url = cluster.url();
-    let mut child = Child::spawn("cost::child_waits_for_many_names", &[(URL, &url)]);
+    let mut child = Child::spawn("waits for many names", &[(URL, &url)]);
     child.wait_for("waits", PATIENCE);
     wait_until("all to hear", PATIENCE, || {
         let all = names.iter().map(|name| (cluster.owner(&key(name)), name));

@@ -6,7 +6,6 @@ mod cost;
 mod descriptors;
 mod followed;
 mod moved;
-mod puppet;
 mod unaware;
 mod unused;
 

@@ -73,7 +73,7 @@ pub(crate) fn start(
         (SEED, seed.to_string()),
         (LIFE, life.to_string()),
     ];
-    Child::spawn_as(
+    Child::spawn_self_as(
         uid,
         ENTRY,
         &args.each_ref().map(|(name, value)| (*name, value.as_str())),

@@ -1,17 +1,11 @@
-//! Threads that lock while they end: in the destructor of a thread-local, also when their process ends.
+//! Threads and processes that lock while they end: also in the destructor of a thread-local.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
-
-use crosslock::Locker;
 
 use super::*;
-use support::{Child, is_child, say, wait_until};
-
-#[cfg(feature = "redis")]
-use support::RedisServer;
+use support::{hear, say, wait_until, within};
 
 /// How the thread ends: `thread`, or `process`, which it ends with itself.
 const END: &str = "TEST_END";
@@ -52,11 +46,7 @@ fn hold_for_a_moment(lock: Locker) -> thread::JoinHandle<()> {
     holder
 }
 
-#[test]
-fn child_locks_while_it_ends() {
-    if !is_child("exits::child_locks_while_it_ends") {
-        return;
-    }
+pub(crate) fn lock_while_ending() {
     let lock = locker();
     let ending = move || {
         // It is dropped last: what this thread uses to lock has been dropped by then.
@@ -71,33 +61,20 @@ fn child_locks_while_it_ends() {
     thread::spawn(ending).join().unwrap();
 }
 
-fn locks_while_it_ends(url: &str) {
-    for end in ["thread", "process"] {
-        let mut child = Child::spawn(
-            "exits::child_locks_while_it_ends",
-            &[(URL, url), (END, end)],
-        );
-        child.wait_for("locked", PATIENCE);
-        let status = child.wait(PATIENCE);
-        assert!(status.success(), "{end}: {status}");
+/// Has threads that lock in a loop, closes when it is told, and exits at once.
+pub(crate) fn close_and_exit() {
+    let lock = locker();
+    let kept: Vec<_> = (0..20)
+        .map(|n| lock.lock(&format!("kept-{n}")).unwrap())
+        .collect();
+    for n in 0..6 {
+        let lock = lock.clone();
+        let name = format!("loop-{}", n % 3);
+        thread::spawn(move || while lock.lock(&name).is_ok() {});
     }
-}
-
-#[test]
-fn thread_that_ends_can_lock_in_memory() {
-    locks_while_it_ends("memory:");
-}
-
-#[cfg(feature = "file")]
-#[test]
-fn thread_that_ends_can_lock_on_file() {
-    let dir = temp_dir();
-    locks_while_it_ends(&file_url(&dir));
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn thread_that_ends_can_lock_on_redis() {
-    let server = RedisServer::start();
-    locks_while_it_ends(&server.url());
+    say("works");
+    hear();
+    within(Duration::from_millis(500), || lock.close());
+    assert!(kept.iter().all(|guard| !guard.is_held()));
+    std::process::exit(0);
 }

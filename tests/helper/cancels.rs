@@ -2,33 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use crosslock::{CancelToken, Error, LostReason};
 
-use super::forks::{assert_succeeds, exit_status, succeeds_in_a_process_of_its_own};
+use super::forks::{assert_succeeds, exit_status};
 use super::*;
-use support::{forked, is_child};
+use support::forked;
 
-fn each_place(test: impl Fn(&str)) {
-    test("memory:");
-    #[cfg(feature = "file")]
-    {
-        let dir = temp_dir();
-        test(&file_url(&dir));
-    }
-    #[cfg(feature = "redis")]
-    {
-        let server = support::RedisServer::start();
-        test(&server.url());
-    }
-}
-
-#[test]
-fn child_forks_and_stops() {
-    if !is_child("forks_stopping::child_forks_and_stops") {
-        return;
-    }
+pub(crate) fn stop() {
     let (lock, token) = (locker(), CancelToken::new());
     let cancelled = lock.with_cancel(&token);
     let held = cancelled.lock("held").unwrap();
@@ -66,18 +47,7 @@ fn child_forks_and_stops() {
     assert_succeeds(pid);
 }
 
-#[test]
-fn tokens_and_lockers_of_a_forked_child_are_its_own() {
-    each_place(|url| {
-        succeeds_in_a_process_of_its_own("forks_stopping::child_forks_and_stops", url)
-    });
-}
-
-#[test]
-fn child_forks_while_others_are_cancelled() {
-    if !is_child("forks_stopping::child_forks_while_others_are_cancelled") {
-        return;
-    }
+pub(crate) fn while_others_are_cancelled() {
     let (lock, stop) = (locker(), AtomicBool::new(false));
     let _held = lock.lock("held").unwrap();
     let shared = CancelToken::new();
@@ -109,17 +79,4 @@ fn child_forks_while_others_are_cancelled() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-}
-
-#[test]
-fn child_that_is_forked_while_others_are_cancelled_stops_on_its_own() {
-    let entry = "forks_stopping::child_forks_while_others_are_cancelled";
-    each_place(|url| succeeds_in_a_process_of_its_own(entry, url));
-}
-
-#[test]
-fn child_forked_while_other_threads_lock_can_lock_in_memory() {
-    for url in ["memory:", "memory:forked"] {
-        succeeds_in_a_process_of_its_own("forks::child_forks_while_its_threads_lock", url);
-    }
 }

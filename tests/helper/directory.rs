@@ -1,0 +1,240 @@
+//! Storms and crowds of processes in a directory, which tell in files what they do.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::thread;
+
+use crosslock::Error;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::directory_files::{IDLE, file_of, use_last_at};
+use super::*;
+use support::{hear, say};
+
+const LOG: &str = "TEST_LOG";
+const PLACE: &str = "TEST_PLACE";
+
+/// Idle names, and how often each process is to use some.
+const NAMES: u32 = 6;
+const CYCLES: u32 = 400;
+
+const STORM_NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// In one write, so that what others tell doesn't come between.
+fn tell(line: &str) {
+    let log = OpenOptions::new().append(true).open(arg(LOG));
+    let line = format!("{line}\n");
+    log.unwrap().write_all(line.as_bytes()).unwrap();
+}
+
+pub(crate) fn take_turns() {
+    let lock = Locker::open(&arg(URL)).unwrap();
+    let me = std::process::id();
+    for turn in 0..400 {
+        tell(&format!("asks {me}"));
+        let guard = lock.lock("a").unwrap();
+        let token = guard.fencing_token();
+        tell(&format!("enters {me} {token}"));
+        if turn % 4 == 0 {
+            thread::sleep(Duration::from_micros(300));
+        }
+        if guard.verify().is_ok() {
+            tell(&format!("leaves {me} {token}"));
+        }
+        match guard.unlock() {
+            Ok(()) => tell(&format!("kept {me} {token}")),
+            Err(Error::Lost { .. }) => tell(&format!("lost {me} {token}")),
+            Err(e) => panic!("{e}"),
+        }
+    }
+}
+
+pub(crate) fn break_again_and_again() {
+    let lock = Locker::open(&arg(URL)).unwrap();
+    let pause = Duration::from_micros(arg("TEST_PAUSE").parse().unwrap());
+    loop {
+        lock.break_lock("a").unwrap();
+        thread::sleep(pause);
+    }
+}
+
+pub(crate) fn wait_in_many_threads() {
+    say("ready");
+    hear().unwrap();
+    thread::scope(|scope| {
+        for _ in 0..50 {
+            scope.spawn(|| {
+                // One of its own: each stands in the line for itself.
+                let lock = Locker::open(&arg(URL)).unwrap();
+                let guard = lock.lock("a").unwrap();
+                tell(&format!("{} {}", std::process::id(), guard.fencing_token()));
+            });
+        }
+    });
+    say("served");
+}
+
+/// Locks names that were not used for days, as their files say.
+pub(crate) fn use_idle_names() {
+    let (url, place) = (arg(URL), arg(PLACE));
+    let directory = Path::new(url.strip_prefix("file://").unwrap());
+    let lock = Locker::open(&url).unwrap();
+    let (mut files, mut trouble) = (HashSet::new(), Vec::new());
+    let mut cycles = 0;
+    // Some of the names have another file by then.
+    while cycles < CYCLES || files.len() <= 2 * NAMES as usize {
+        cycles += 1;
+        let name = fastrand::u32(..NAMES).to_string();
+        let guard = lock.lock(&name).unwrap();
+        let (inside, last) = (
+            Path::new(&place).join(format!("{name}.inside")),
+            Path::new(&place).join(format!("{name}.token")),
+        );
+        if let Err(e) = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&inside)
+        {
+            trouble.push(format!("two have {name}: {e}"));
+        }
+        let before = fs::read_to_string(&last).unwrap_or_default();
+        let (before, token) = (before.parse().unwrap_or(0), guard.fencing_token());
+        if token <= before {
+            trouble.push(format!("{name}: token {token} after {before}"));
+        }
+        let mut written = File::create(&last).unwrap();
+        written.write_all(token.to_string().as_bytes()).unwrap();
+        if let Err(e) = guard.verify() {
+            trouble.push(format!("{name}: {e}"));
+        }
+        let file = file_of(directory, &name);
+        match fs::metadata(&file) {
+            Ok(found) => _ = files.insert((found.ino(), found.created().ok())),
+            Err(e) => trouble.push(format!("{name} is held, and has no file: {e}")),
+        }
+        let _ = fs::remove_file(&inside);
+        if let Err(e) = guard.unlock() {
+            trouble.push(format!("{name}: {e}"));
+        }
+        grow_old(&file);
+    }
+    assert!(trouble.is_empty(), "{trouble:#?}");
+    say("done");
+}
+
+pub(crate) fn open_again_and_again() {
+    let url = arg(URL);
+    loop {
+        drop(Locker::open(&url).unwrap());
+        // Others have the processor, too.
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Has a name that nobody has look idle.
+fn grow_old(file: &Path) {
+    let Ok(opened) = OpenOptions::new().read(true).write(true).open(file) else {
+        return;
+    };
+    opened.lock().unwrap();
+    let is_there = fs::metadata(file).is_ok_and(|it| it.ino() == opened.metadata().unwrap().ino());
+    let mut page = [0; 4096];
+    let read = opened.read_at(&mut page, 0).unwrap();
+    let text = String::from_utf8_lossy(&page[..read]);
+    let Some((head, text)) = text.split_once('\n') else {
+        return;
+    };
+    let length = head
+        .split("len=")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+    let text = text.get(..length).unwrap_or_default();
+    let counter = text
+        .strip_prefix("counter ")
+        .and_then(|rest| rest.strip_suffix('\n'));
+    let counter = counter.and_then(|counter| counter.parse::<u64>().ok());
+    if let Some(counter) = counter.filter(|_| is_there) {
+        use_last_at(file, counter.saturating_sub(IDLE), "");
+    }
+}
+
+pub(crate) fn exchange_links() {
+    let shared = PathBuf::from(arg(URL));
+    let lure = shared.join("lure");
+    let is_meant: fn(&[u8]) -> bool = match arg("TEST_WHAT").as_str() {
+        "drafts" => |name| name.starts_with(b".") && !name.starts_with(b".door-"),
+        _ => |name| name.ends_with(b"~"),
+    };
+    say("ready");
+    let end = thread::spawn(|| while hear().is_some() {});
+    let mut exchanges = 0;
+    while !end.is_finished() {
+        for entry in fs::read_dir(&shared).unwrap() {
+            let name: OsString = entry.unwrap().file_name();
+            if is_meant(name.as_encoded_bytes()) {
+                exchanges += exchange(&lure, &shared.join(name));
+            }
+        }
+    }
+    say(&format!("exchanged {exchanges}"));
+}
+
+/// There, and back again where something is left to be exchanged.
+fn exchange(lure: &Path, path: &Path) -> u32 {
+    let exchange = || renameat_with(CWD, lure, CWD, path, RenameFlags::EXCHANGE).is_ok();
+    if !exchange() {
+        return 0;
+    }
+    thread::yield_now();
+    exchange();
+    1
+}
+
+pub(crate) fn count_in_a_storm() {
+    let lock = Locker::open(&arg(URL)).unwrap();
+    let place = arg(PLACE);
+    let numbers = STORM_NAMES.map(|name| number_file(Path::new(&place), name));
+    let own = Path::new(&place).join(format!("acknowledged-{}", std::process::id()));
+    let mut acknowledged = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(own)
+        .unwrap();
+    loop {
+        let at = fastrand::usize(..STORM_NAMES.len());
+        let guard = lock.lock(STORM_NAMES[at]).unwrap();
+        let number = read(&numbers[at]) + 1;
+        write(&numbers[at], number);
+        // In one write, of which a process that is killed makes all or nothing.
+        let (name, token, abandoned) = (
+            STORM_NAMES[at],
+            guard.fencing_token(),
+            guard.was_abandoned(),
+        );
+        let line = format!("{name} {number} {token} {abandoned}\n");
+        acknowledged.write_all(line.as_bytes()).unwrap();
+        guard.unlock().unwrap();
+    }
+}
+
+fn number_file(place: &Path, name: &str) -> File {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.open(place.join(name)).unwrap()
+}
+
+fn read(file: &File) -> u64 {
+    let mut digits = [0; 20];
+    file.read_exact_at(&mut digits, 0).unwrap();
+    str::from_utf8(&digits).unwrap().parse().unwrap()
+}
+
+fn write(file: &File, number: u64) {
+    file.write_all_at(format!("{number:020}").as_bytes(), 0)
+        .unwrap();
+}

@@ -1,0 +1,163 @@
+//! What the tests run in processes of their own: to be killed, stopped or forked, or to be counted alone.
+//!
+//! The tests name a role. A puppet takes locks as it is told line by line, a script as it was told at once; the other
+//! roles are too much for that.
+
+mod cancels;
+#[cfg(feature = "file")]
+mod directory;
+#[cfg(feature = "file")]
+#[path = "../directory/files.rs"]
+mod directory_files;
+#[cfg(feature = "file")]
+mod disks;
+mod ending;
+mod forks;
+mod increments;
+#[cfg(target_os = "linux")]
+mod namespaces;
+mod opening;
+mod orders;
+#[path = "../waiting/pending.rs"]
+#[expect(dead_code, reason = "the tests use more of it")]
+mod pending;
+mod places;
+mod resources;
+mod script;
+mod strace;
+mod telling;
+mod threads;
+mod tools;
+#[cfg(feature = "value")]
+mod values;
+mod waiting;
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crosslock::Locker;
+use support::puppet::{TTL, URL};
+
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const FILE: &str = "TEST_FILE";
+const COUNT: &str = "TEST_COUNT";
+
+type Role = (&'static str, fn());
+
+const ROLES: &[Role] = &[
+    ("script", || script::play(&arg(support::puppet::SCRIPT))),
+    ("puppet", orders::obey),
+    ("increments", increments::count),
+    ("locks while it ends", ending::lock_while_ending),
+    ("closes and exits", ending::close_and_exit),
+    ("forks while its threads lock", forks::while_threads_lock),
+    ("forks and both lock", forks::both_lock),
+    ("forks beside a waiter", forks::beside_a_waiter),
+    ("forks with idle connections", forks::with_idle_connections),
+    ("forks and stops", cancels::stop),
+    (
+        "forks while others are cancelled",
+        cancels::while_others_are_cancelled,
+    ),
+    #[cfg(target_os = "linux")]
+    ("forks into a namespace", namespaces::fork_into_one),
+    ("forks with an observer", telling::fork_with_an_observer),
+    ("opens", opening::open),
+    ("opens and logs", telling::open_and_log),
+    ("starts no threads", threads::start_none),
+    ("waits for many", waiting::wait_for_many),
+    ("hands over and keeps", waiting::hand_over_and_keep),
+    ("waits with its threads", waiting::wait_with_threads),
+    ("contends", waiting::contend_for_long),
+    #[cfg(feature = "value")]
+    ("locks sets", values::lock_sets),
+    #[cfg(feature = "value")]
+    ("reads or writes", values::read_or_write),
+    #[cfg(feature = "value")]
+    ("increments and notes", values::increment_and_note),
+    #[cfg(feature = "file")]
+    ("takes turns", directory::take_turns),
+    #[cfg(feature = "file")]
+    ("breaks again and again", directory::break_again_and_again),
+    #[cfg(feature = "file")]
+    ("waits in many threads", directory::wait_in_many_threads),
+    #[cfg(feature = "file")]
+    ("uses idle names", directory::use_idle_names),
+    #[cfg(feature = "file")]
+    ("opens again and again", directory::open_again_and_again),
+    #[cfg(feature = "file")]
+    ("exchanges links", directory::exchange_links),
+    #[cfg(feature = "file")]
+    ("counts in a storm", directory::count_in_a_storm),
+    #[cfg(feature = "file")]
+    ("fills its disk", disks::fill_it),
+    #[cfg(feature = "file")]
+    ("has a line that needs more room", disks::need_more_room),
+    #[cfg(feature = "file")]
+    ("has a disk that can't be written", disks::write_in_vain),
+    ("plays", strace::play),
+    ("holds many locks", resources::hold_many),
+    ("closes with many locks", resources::close_with_many),
+    ("counts the threads of a loop", resources::loop_and_count),
+    #[cfg(feature = "file")]
+    ("holds a file", resources::hold_a_file),
+    (
+        "drops while a renewal hangs",
+        resources::drop_while_a_renewal_hangs,
+    ),
+    ("loses its guards", resources::lose_guards),
+    ("holds and waits", resources::hold_and_wait),
+    (
+        "closes without an answer",
+        resources::close_without_an_answer,
+    ),
+    (
+        "lets calls run out of time",
+        resources::let_calls_run_out_of_time,
+    ),
+    ("waits for many names", resources::wait_for_many_names),
+    ("echo", tools::echo),
+    ("has a child", tools::have_a_child),
+    ("sleeps", tools::sleep),
+    (
+        "forks while threads begin and end",
+        tools::fork_while_threads_begin_and_end,
+    ),
+    ("has a server", tools::have_a_server),
+    ("measures", tools::measure),
+    ("counts resources", tools::count_resources),
+    ("has hanging proxies", tools::have_hanging_proxies),
+];
+
+fn main() {
+    let role = support::role().expect("the tests start this program");
+    let found = ROLES.iter().find(|(name, _)| *name == role);
+    let (_, play) = found.unwrap_or_else(|| panic!("there is no role {role:?}"));
+    play();
+}
+
+fn arg(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("the test sets {name}"))
+}
+
+/// The locker that the parent's arguments describe.
+fn locker() -> Locker {
+    // Servers answer, however late on a busy machine.
+    let builder = Locker::builder(&arg(URL)).io_timeout(PATIENCE);
+    match env::var(TTL) {
+        Ok(millis) => builder.ttl(Duration::from_millis(millis.parse().expect("a number"))),
+        Err(_) => builder,
+    }
+    .build()
+    .expect("open")
+}
+
+/// Adds one to the number in a file, in a way that loses it when another does the same meanwhile.
+fn increment(file: impl AsRef<Path>) {
+    let number: u64 = fs::read_to_string(&file).unwrap().parse().unwrap();
+    fs::write(file, (number + 1).to_string()).unwrap();
+}

@@ -1,0 +1,309 @@
+//! What locks cost in a process, counted in one that does nothing else: threads, sockets, files and memory.
+
+use std::thread;
+use std::time::Instant;
+
+use crosslock::{Error, LockGuard};
+
+use super::*;
+use support::{Stopwatch, hear, resident_bytes, say, sockets, threads_named, wait_until};
+
+/// All threads of the crate have names that begin with this.
+const OURS: &str = "crosslock-";
+const LOCKS: usize = 1000;
+
+/// Asserts that the crate's threads, which have nothing to do any more, end soon; says when they have. There are `threads`
+/// of them at most.
+#[track_caller]
+fn tell_that_threads_end(threads: usize) {
+    /// What the system may take to end one. Those of the stopwatch get their turn before a thousand that end do.
+    const EACH: Duration = Duration::from_micros(200);
+    let threads = u32::try_from(threads).unwrap();
+    let watch = Stopwatch::start();
+    wait_until("the threads to end", PATIENCE, || threads_named(OURS) == 0);
+    let ended = watch.assert_within(Duration::from_millis(100) + EACH * threads);
+    say(&format!("ended {}", ended.as_millis()));
+}
+
+/// Holds many locks until it is told to check them, then to drop them.
+pub(crate) fn hold_many() {
+    let sockets_before = sockets();
+    assert_eq!(threads_named(OURS), 0);
+    let url = arg(URL);
+    let lock = Locker::builder(&url)
+        .ttl(Duration::from_secs(3))
+        .build()
+        .unwrap();
+    let guards: Vec<_> = (0..LOCKS)
+        .map(|n| lock.lock(&n.to_string()).unwrap())
+        .collect();
+    say("holds");
+
+    assert_eq!(hear().as_deref(), Some("check"));
+    let lost = guards.iter().filter(|guard| !guard.is_held());
+    let told = guards.iter().filter(|guard| !guard.lost().is_empty());
+    say(&format!("lost {} {}", lost.count(), told.count()));
+    say(&format!("resident {}", resident_bytes()));
+    say(&format!("renewers {}", threads_named("crosslock-renew")));
+    let verified = guards.iter().map(LockGuard::verify);
+    verified.for_each(|verified| verified.unwrap());
+
+    assert_eq!(hear().as_deref(), Some("drop"));
+    let begun = Instant::now();
+    drop(guards);
+    say(&format!("dropped {}", begun.elapsed().as_millis()));
+    drop(lock);
+    tell_that_threads_end(LOCKS);
+    assert_eq!(sockets(), sockets_before);
+    say("clean");
+    // The parent looks at the server while this process lives.
+    hear();
+}
+
+/// Holds many locks and waits for others, closes its locker, and drops everything.
+pub(crate) fn close_with_many() {
+    let sockets_before = sockets();
+    let lock = Locker::builder(&arg(URL)).build().unwrap();
+    let guards: Vec<_> = (0..LOCKS)
+        .map(|n| lock.lock(&n.to_string()).unwrap())
+        .collect();
+    let waiters: Vec<_> = (0..20)
+        .map(|n| {
+            let lock = lock.clone();
+            thread::spawn(move || lock.lock(&n.to_string()).map(drop))
+        })
+        .collect();
+    let watch = Stopwatch::start();
+    lock.close();
+    let closed = watch.assert_within(Duration::from_millis(500));
+    for waiter in waiters {
+        assert!(waiter.join().unwrap().is_err());
+    }
+    assert!(guards.iter().all(|guard| guard.lost().try_recv().is_ok()));
+    say(&format!("closed {}", closed.as_millis()));
+    drop((guards, lock));
+    tell_that_threads_end(LOCKS);
+    assert_eq!(sockets(), sockets_before);
+}
+
+pub(crate) fn loop_and_count() {
+    let lock = Locker::open(&arg(URL)).unwrap();
+    assert_eq!(threads_named(OURS), 0, "a locker alone has no thread");
+    let mut most = 0;
+    for _ in 0..300 {
+        let guard = lock.lock("a").unwrap();
+        most = most.max(threads_named("crosslock-renew"));
+        guard.unlock().unwrap();
+        most = most.max(threads_named("crosslock-renew"));
+    }
+    say(&format!("most {most}"));
+    // The locker may stay: a thread that nobody needs ends by itself.
+    tell_that_threads_end(2);
+    drop(lock);
+}
+
+#[cfg(feature = "file")]
+pub(crate) fn hold_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", dir.path().display());
+    let lock = Locker::open(&url).unwrap();
+    let open = || support::open_files_under(&dir);
+    let doors = || {
+        let entries = std::fs::read_dir(&dir).unwrap();
+        entries.count() - 2
+    };
+    assert_eq!((threads_named(OURS), open()), (0, 1), "the directory");
+    let guards = [lock.lock("a").unwrap(), lock.lock("b").unwrap()];
+    assert_eq!(
+        (open(), doors()),
+        (5, 2),
+        "the directory, and a file and a door for each"
+    );
+    for lock in [&lock, &Locker::open(&url).unwrap()] {
+        assert!(lock.try_lock("a").unwrap().is_none());
+    }
+    // A thread gives itself its name when it begins to run, and that of an attempt that failed rests before it ends.
+    wait_until("both threads, alone", PATIENCE, || {
+        [threads_named("crosslock-renew"), threads_named(OURS)] == [guards.len(); 2]
+    });
+    let other = Locker::open(&url).unwrap();
+    let timeout = Duration::from_millis(5);
+    for name in ["a", "b"].repeat(20) {
+        assert!(other.try_lock_for(name, timeout).unwrap().is_none());
+    }
+    // A door for all that follow each other, and one more for each that a busy machine was late to release.
+    let kept = doors();
+    assert!((3..10).contains(&kept), "{kept}");
+    wait_until(
+        "the directory, the file of each name, and doors",
+        PATIENCE,
+        || open() == 3 + doors(),
+    );
+    drop(guards);
+    assert!(doors() < 10 && open() == 3 + doors());
+    drop((lock, other));
+    assert_eq!((open(), doors()), (0, 0));
+    tell_that_threads_end(2);
+}
+
+pub(crate) fn drop_while_a_renewal_hangs() {
+    let sockets_before = sockets();
+    let lock = Locker::builder(&arg(URL))
+        .renew_every(Duration::from_millis(100))
+        .build()
+        .unwrap();
+    let guard = lock.lock("a").unwrap();
+    say("holds");
+    assert_eq!(hear().as_deref(), Some("drop"));
+    let watch = Stopwatch::start();
+    drop(guard);
+    let dropped = watch.assert_within(Duration::from_millis(500));
+    say(&format!("dropped {}", dropped.as_millis()));
+    drop(lock);
+    tell_that_threads_end(2);
+    assert_eq!(sockets(), sockets_before);
+}
+
+pub(crate) fn lose_guards() {
+    let lock = Locker::builder(&arg(URL))
+        .ttl(Duration::from_millis(200))
+        .max_hold(Duration::from_millis(1))
+        .build()
+        .unwrap();
+    let guards: Vec<_> = (0..20)
+        .map(|n| lock.lock(&n.to_string()).unwrap())
+        .collect();
+    for guard in &guards {
+        guard.lost().recv_timeout(PATIENCE).unwrap();
+    }
+    drop(guards);
+    drop(lock);
+    tell_that_threads_end(20);
+}
+
+fn take_many(locker: &Locker, count: usize) -> Vec<LockGuard> {
+    let names = (0..count).map(|n| n.to_string());
+    names.map(|name| locker.lock(&name).unwrap()).collect()
+}
+
+#[track_caller]
+fn assert_clean(sockets_before: usize) {
+    let watch = Stopwatch::start();
+    wait_until("the threads to end", PATIENCE, || threads_named(OURS) == 0);
+    watch.assert_within(Duration::from_millis(100));
+    assert_eq!(sockets(), sockets_before);
+}
+
+/// Holds many locks, waits for others, and drops everything when it is told to.
+pub(crate) fn hold_and_wait() {
+    let sockets_before = sockets();
+    let locker = Locker::builder(&arg(URL)).renew_every(Duration::from_millis(1_000));
+    let locker = locker.build().unwrap();
+    let guards = take_many(&locker, 100);
+    let waiters: Vec<_> = (0..20)
+        .map(|n| {
+            let other = Locker::open(&arg(URL)).unwrap();
+            thread::spawn(move || other.try_lock_for(&n.to_string(), Duration::from_millis(500)))
+        })
+        .collect();
+    for waiter in waiters {
+        // A server that has much to do may not answer in time.
+        let outcome = waiter.join().unwrap();
+        assert!(matches!(outcome, Ok(None) | Err(Error::Unavailable { .. })));
+    }
+    (0..3).for_each(|_| wait_for_renewal(&guards[0]));
+    assert!(guards.iter().all(LockGuard::is_held));
+    say("renewed");
+    assert_eq!(hear().as_deref(), Some("drop"));
+    drop((guards, locker));
+    assert_clean(sockets_before);
+    say("clean");
+    // The parent looks at the server while this process lives.
+    hear();
+}
+
+/// Closes its locker while the server hangs.
+pub(crate) fn close_without_an_answer() {
+    let sockets_before = sockets();
+    let locker = Locker::open(&arg(URL)).unwrap();
+    let guards = take_many(&locker, 100);
+    let waiting = locker.clone();
+    let waiter = thread::spawn(move || waiting.lock("0").map(drop));
+    say("holds");
+    assert_eq!(hear().as_deref(), Some("close"));
+    let watch = Stopwatch::start();
+    locker.close();
+    watch.assert_within(Duration::from_millis(500));
+    assert!(waiter.join().unwrap().is_err());
+    assert!(guards.iter().all(|guard| guard.lost().try_recv().is_ok()));
+    drop((guards, locker));
+    assert_clean(sockets_before);
+}
+
+/// Waits until the guard's lease lasts for longer than it does now.
+#[track_caller]
+fn wait_for_renewal(guard: &LockGuard) {
+    let end = Instant::now() + guard.remaining();
+    wait_until("a renewal", PATIENCE, || {
+        assert!(guard.is_held(), "lost instead of renewed");
+        Instant::now() + guard.remaining() > end + Duration::from_millis(1)
+    });
+}
+
+/// In a process of its own, in which no other test has threads.
+pub(crate) fn let_calls_run_out_of_time() {
+    let server = support::RedisServer::start();
+    let lock = Locker::open(&server.url()).unwrap();
+    drop(lock.lock("a").unwrap());
+    server.stop();
+    thread::scope(|scope| {
+        for n in 0..8 {
+            let lock = &lock;
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let name = format!("{n}-{round}");
+                    assert!(lock.try_lock_for(&name, Duration::from_millis(1)).is_err());
+                }
+            });
+        }
+    });
+    assert_eq!(threads_named("crosslock-release"), 1);
+    server.cont();
+    let lock_keys = || {
+        server
+            .keys()
+            .iter()
+            .filter(|key| !key.ends_with(":fence"))
+            .count()
+    };
+    wait_until("all of them are released", PATIENCE, || lock_keys() == 0);
+    wait_until("the thread ends", PATIENCE, || {
+        threads_named("crosslock-release") == 0
+    });
+}
+
+/// Waits for many names, and tells what that takes.
+pub(crate) fn wait_for_many_names() {
+    let before = sockets();
+    let locker = Locker::open(&arg(URL)).expect("open");
+    let threads: Vec<_> = (0..100)
+        .map(|number| {
+            let locker = locker.clone();
+            let name = format!("name-{number}");
+            thread::spawn(move || drop(locker.lock(&name).expect("lock")))
+        })
+        .collect();
+    say("waits");
+    hear();
+    say(&format!("threads {}", threads_named("crosslock-inbox")));
+    hear();
+    threads
+        .into_iter()
+        .for_each(|one| one.join().expect("no panic"));
+    drop(locker);
+    wait_until("the threads to end", PATIENCE, || {
+        threads_named("crosslock-") == 0 && sockets() == before
+    });
+    say("clean");
+    hear();
+}

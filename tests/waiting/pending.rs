@@ -1,0 +1,81 @@
+//! Calls in threads of their own.
+
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use crosslock::{LockGuard, Locker, Result};
+use support::{Thread, wait_until};
+
+use super::PATIENCE;
+
+/// What a call in a thread of its own will give.
+pub(crate) struct Pending<T> {
+    pub(crate) outcome: Receiver<Result<T>>,
+    pub(crate) thread: Thread,
+}
+
+/// A call of `lock` in a thread of its own.
+pub(crate) fn waiting(lock: &Locker, name: &str) -> Pending<LockGuard> {
+    let name = name.to_owned();
+    calling(lock, move |lock| lock.lock(&name))
+}
+
+/// Any call in a thread of its own.
+pub(crate) fn calling<T: Send + 'static>(
+    lock: &Locker,
+    call: impl FnOnce(&Locker) -> Result<T> + Send + 'static,
+) -> Pending<T> {
+    let (tell, outcome) = mpsc::channel();
+    let (identify, identity) = mpsc::channel();
+    let lock = lock.clone();
+    thread::spawn(move || {
+        identify.send(Thread::current()).unwrap();
+        // Nobody listens when the test has failed.
+        let _ = tell.send(call(&lock));
+    });
+    let thread = identity.recv().unwrap();
+    Pending { outcome, thread }
+}
+
+impl<T> Pending<T> {
+    #[track_caller]
+    pub(crate) fn outcome(&self) -> Result<T> {
+        let outcome = self.outcome.recv_timeout(PATIENCE);
+        outcome.expect("it never returned")
+    }
+
+    #[track_caller]
+    pub(crate) fn result(&self) -> T {
+        self.outcome().unwrap()
+    }
+
+    /// The same for a call that does so much that it depends on the machine how long it takes.
+    #[track_caller]
+    pub(crate) fn result_of_much(&self) -> T {
+        let outcome = self.outcome.recv_timeout(10 * PATIENCE);
+        outcome.expect("it never returned").unwrap()
+    }
+
+    /// Whether it has returned. What it gave is lost then, so this is for assertions.
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_over(&self) -> bool {
+        self.outcome.try_recv().is_ok()
+    }
+
+    /// Waits until the thread sleeps: that it stands in the local queue can't be seen otherwise.
+    #[track_caller]
+    pub(crate) fn wait_until_asleep(&self) {
+        wait_until("a thread to wait", PATIENCE, || self.thread.is_asleep());
+    }
+}
+
+/// So many calls of `lock`, which stand in the local queue in this order: the lock is held by this locker, or another
+/// thread asks for it.
+pub(crate) fn queued(lock: &Locker, name: &str, count: usize) -> Vec<Pending<LockGuard>> {
+    let one = |_| {
+        let one = waiting(lock, name);
+        one.wait_until_asleep();
+        one
+    };
+    (0..count).map(one).collect()
+}
