@@ -12,60 +12,68 @@
 //!
 //! Compare numbers of one run, or of two builds that run in turn.
 
-use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
+#[path = "support/mod.rs"]
+mod shared;
+
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::Locker;
+use shared::{Column, P50, Round, Subject, Table, column, cpu_time, option, per, words};
 use support::{Etcd, EtcdCluster};
 
 const ROLE: &str = "waiters";
 const EACH: usize = 50;
-const DEFAULT_TTL: &str = "10";
 const PERMITS: u32 = 4;
 const HOLD: Duration = Duration::from_millis(1);
 const SETTLE: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(600);
 
+const COLUMNS: [Column; 7] = [
+    column("idle % alone", "idle %", P50, 1),
+    column("with them", "waiting %", P50, 1),
+    column("kept", "kept", P50, 0),
+    column("entered s", "entered s", P50, 1),
+    column("served s", "served s", P50, 2),
+    column("locks/s", "locks/s", P50, 0),
+    column("requests", "requests", P50, 1),
+];
+
 fn main() {
-    // Cargo says that it is a bench.
-    let arguments = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench");
-    let arguments: Vec<String> = arguments.collect();
+    let arguments: Vec<String> = words().collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let (ttl, arguments) = match arguments[..] {
-        ["--ttl", ttl, ref others @ ..] => (ttl, others),
-        ref all => (DEFAULT_TTL, all),
+    let crowds = match *arguments {
+        [ROLE, url, kind, count] => return wait(url, kind, number(count)),
+        [kind, ref counts @ ..] if !counts.is_empty() => {
+            counts.iter().map(|count| (kind, number(count))).collect()
+        }
+        ["lock"] => vec![("lock", 50), ("lock", 1000)],
+        ["permits"] => vec![("permits", 50), ("permits", 300)],
+        _ => vec![
+            ("lock", 50),
+            ("lock", 1000),
+            ("permits", 50),
+            ("permits", 300),
+        ],
     };
-    match *arguments {
-        [ROLE, url, kind, count] => wait(&opened(url, ttl), kind, number(count)),
-        [kind @ ("lock" | "permits"), ref counts @ ..] if counts.iter().all(is_number) => {
-            counts
-                .iter()
-                .for_each(|count| measure(kind, number(count), ttl));
-        }
-        _ => {
-            let all = [("lock", [50, 1000]), ("permits", [50, 300])];
-            all.into_iter().for_each(|(kind, counts)| {
-                counts
-                    .into_iter()
-                    .for_each(|count| measure(kind, count, ttl))
-            });
-        }
-    }
+    let subject = |(kind, count)| {
+        let name = format!("{kind}|{count}|{}", ttl());
+        Subject::new(&name, move || measure(kind, count))
+    };
+    let table = Table::new(&["", "waiters", "ttl s"], &COLUMNS, 1);
+    table.run(crowds.into_iter().map(subject).collect());
 }
 
-/// A way to open a locker with such a ttl.
-fn opened(url: &str, ttl: &str) -> impl Fn() -> Locker + Sync {
-    let ttl = Duration::from_secs(ttl.parse().expect("a number of seconds"));
-    move || Locker::builder(url).ttl(ttl).build().expect("it opens")
+/// In seconds.
+fn ttl() -> u64 {
+    option("--ttl").unwrap_or(10)
 }
 
-fn is_number(text: &&str) -> bool {
-    text.parse::<usize>().is_ok()
+fn open(url: &str) -> Locker {
+    let builder = Locker::builder(url).ttl(Duration::from_secs(ttl()));
+    builder.build().expect("it opens")
 }
 
 fn number(text: &str) -> usize {
@@ -73,11 +81,11 @@ fn number(text: &str) -> usize {
 }
 
 /// What a process of waiters does: all of them wait, and each holds once.
-fn wait(open: &(impl Fn() -> Locker + Sync), kind: &str, count: usize) {
+fn wait(url: &str, kind: &str, count: usize) {
     thread::scope(|scope| {
         for _ in 0..count {
             scope.spawn(|| {
-                let guard = take(&open(), kind, 1);
+                let guard = take(&open(url), kind, 1);
                 thread::sleep(HOLD);
                 drop(guard);
             });
@@ -96,91 +104,60 @@ fn take(locker: &Locker, kind: &str, count: u32) -> Box<dyn Send> {
     Box::new(guard.expect("it answers").expect("its turn"))
 }
 
-fn measure(kind: &str, count: usize, ttl: &str) {
+fn measure(kind: &str, count: usize) -> Round {
     let cluster = Etcd::setup().cluster(3);
     thread::sleep(SETTLE);
-    let alone = idle(&cluster);
-    let holder = take(&opened(&cluster.url(), ttl)(), kind, PERMITS);
+    let mut round = Round::default().with("idle %", idle(&cluster));
+    let holder = take(&open(&cluster.url()), kind, PERMITS);
     let line = || cluster.member(0).keys("crosslock/crowd/w/");
     let (mut processes, began) = (Vec::new(), Instant::now());
     for first in (0..count).step_by(EACH) {
         let part = EACH.min(count - first);
-        processes.push(start(&cluster.url(), kind, part, ttl));
+        processes.push(start(&cluster.url(), kind, part));
         while line().len() <= first + part {
             let waits = began.elapsed() < PATIENCE;
             assert!(waits, "{} of {count} are in line", line().len());
             thread::sleep(Duration::from_millis(100));
         }
     }
-    let entered = began.elapsed();
+    round.add("entered s", began.elapsed().as_secs_f64());
     thread::sleep(SETTLE);
     let places = line();
-    let waiting = idle(&cluster);
-    let kept = line() == places;
-    let requests = || -> u64 {
-        let members = cluster.members().iter();
-        let services = ["KV\"", "Lease\"", "Watch\""];
-        members
-            .flat_map(|one| services.map(|service| one.requests(service)))
-            .sum()
-    };
-    let (began, before) = (Instant::now(), requests());
+    round.add("waiting %", idle(&cluster));
+    round.add("kept", f64::from(u8::from(line() == places)));
+    let (began, before) = (Instant::now(), requests(&cluster));
     drop(holder);
-    processes.iter_mut().for_each(await_end);
-    let served = began.elapsed();
-    let requests = requests() - before;
-    println!(
-        "{kind:8} {count:5} waiters, ttl {ttl} s: idle {alone:5.1} % alone, {waiting:5.1} % with them; kept {kept}; entered in {entered:.1?}; \
-         served in {served:.2?}, {:.0}/s; {:.1} requests",
-        ratio(count, served.as_secs_f64()),
-        ratio(usize::try_from(requests).expect("not so many"), 1.0) / ratio(count, 1.0),
-    );
-    std::io::stdout().flush().expect("an output");
+    for mut process in processes {
+        let status = process.wait().expect("its end");
+        assert!(status.success(), "a waiter failed");
+    }
+    let served = began.elapsed().as_secs_f64();
+    round
+        .with("served s", served)
+        .with("locks/s", per(count, 1) / served)
+        .with("requests", per(requests(&cluster) - before, count))
 }
 
-#[expect(clippy::cast_precision_loss)]
-fn ratio(count: usize, of: f64) -> f64 {
-    count as f64 / of
+fn requests(cluster: &EtcdCluster) -> usize {
+    let services = ["KV\"", "Lease\"", "Watch\""];
+    let of = |member: &Etcd| services.map(|service| member.requests(service));
+    let sum = cluster.members().iter().flat_map(of).sum::<u64>();
+    usize::try_from(sum).expect("not so many")
 }
 
-fn start(url: &str, kind: &str, count: usize, ttl: &str) -> Child {
+fn start(url: &str, kind: &str, count: usize) -> Child {
     let bench = std::env::current_exe().expect("the path of this bench");
     let mut command = Command::new(bench);
-    command.args(["--ttl", ttl, ROLE, url, kind, &count.to_string()]);
-    command.stdout(Stdio::piped()).spawn().expect("a process")
-}
-
-fn await_end(process: &mut Child) {
-    let mut text = String::new();
-    let output = process.stdout.as_mut().expect("a pipe");
-    output.read_to_string(&mut text).expect("its output");
-    assert!(
-        process.wait().expect("its end").success(),
-        "a waiter failed"
-    );
+    command.args([ROLE, url, kind, &count.to_string()]);
+    let command = command.args(["--ttl", &ttl().to_string()]);
+    command.spawn().expect("a process")
 }
 
 /// The CPU that the servers use for a while, in percent of a core.
 fn idle(cluster: &EtcdCluster) -> f64 {
-    let used = || {
-        cluster
-            .members()
-            .iter()
-            .map(|one| cpu_of(one.pid()))
-            .sum::<f64>()
-    };
-    let (began, before) = (Instant::now(), used());
+    let pids: Vec<u32> = cluster.members().iter().map(Etcd::pid).collect();
+    let (began, before) = (Instant::now(), cpu_time(&pids));
     thread::sleep(IDLE);
-    100.0 * (used() - before) / began.elapsed().as_secs_f64()
-}
-
-/// Seconds of CPU that a process has used.
-fn cpu_of(pid: u32) -> f64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
-    let (_, fields) = text.rsplit_once(") ").expect("its name");
-    let times = fields.split(' ').skip(11).take(2);
-    // The kernel counts hundredths for user space.
-    times
-        .map(|time| time.parse::<f64>().expect("a time") / 100.0)
-        .sum()
+    let used = cpu_time(&pids).saturating_sub(before);
+    100.0 * used.as_secs_f64() / began.elapsed().as_secs_f64()
 }

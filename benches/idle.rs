@@ -20,9 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::Locker;
-use redis::Connection;
-
-use support::{Server, monotonic, percentile};
+use support::{Column, P50, Round, Server, Subject, Table, ask, column, connect, monotonic, ratio};
 
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -31,6 +29,12 @@ const OTHERS: [usize; 3] = [0, 1, 8];
 
 /// The first argument of a process that waits.
 const ROLE: &str = "waiter";
+
+const COLUMNS: [Column; 3] = [
+    column("p50 us", "time us", P50, 0),
+    column("p90 us", "time us", 900, 0),
+    ratio("time us"),
+];
 
 fn main() {
     if serve() {
@@ -41,37 +45,35 @@ fn main() {
     let server = Server::start(directory.path());
     let url = server.tcp();
     let lock = Locker::open(&url).expect("a server");
-    let mut admin = support::connect(&url);
     let _guards: Vec<_> = (0..OTHERS[OTHERS.len() - 1])
         .map(|n| lock.lock(&format!("other {n}")).expect("a free lock"))
         .collect();
-    let mut waiters = OTHERS.map(|others| Waiter::spawn(&url, others));
-    let (mut pings, mut wakes) = (Vec::new(), OTHERS.map(|_| Vec::new()));
-    for _ in 0..rounds {
-        pings.push(ping(&mut admin));
-        for (waiter, wakes) in waiters.iter_mut().zip(&mut wakes) {
-            wakes.push(waiter.wake(&lock, &mut admin));
-        }
-    }
-    pings.sort_unstable();
-    let cold = percentile(&pings, 50);
-    println!("{:<24} {:>7} {:>7} {:>5}", "", "p50 us", "p90 us", "ratio");
-    let row = |what: &str, times: &[Duration]| {
-        let (p50, p90) = (percentile(times, 50), percentile(times, 90));
-        println!("{what:<24} {p50:>7.0} {p90:>7.0} {:>5.2}", p50 / cold);
-    };
-    row("PING", &pings);
-    for (others, wakes) in OTHERS.iter().zip(&mut wakes) {
-        wakes.sort_unstable();
-        row(&format!("unlock to lock, {others} others"), wakes);
-    }
+    let mut subjects = vec![ping(&url)];
+    subjects.extend(OTHERS.map(|others| {
+        let mut waiter = Waiter::spawn(&url, others);
+        let name = format!("unlock to lock, {others} others");
+        let lock = lock.clone();
+        Subject::new(&name, move || waiter.wake(&lock)).to("PING")
+    }));
+    let table = Table::new(&[""], &COLUMNS, rounds);
+    table.run(subjects);
 }
 
-fn ping(admin: &mut Connection) -> Duration {
-    thread::sleep(QUIET);
-    let begun = monotonic();
-    redis::cmd("PING").exec(admin).expect("PONG");
-    monotonic() - begun
+fn ping(url: &str) -> Subject<'static> {
+    let mut admin = connect(url);
+    let ping = move || {
+        thread::sleep(QUIET);
+        let begun = monotonic();
+        ask::<()>(&mut admin, &["PING"]);
+        since(begun, monotonic())
+    };
+    Subject::new("PING", ping).to("PING")
+}
+
+fn since(begun: Duration, ended: Duration) -> Round {
+    let mut round = Round::default();
+    round.micros("time us", ended - begun);
+    round
 }
 
 /// A process that waits for a lock of its own whenever it is told to.
@@ -80,6 +82,7 @@ struct Waiter {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     name: String,
+    admin: redis::Connection,
 }
 
 impl Waiter {
@@ -92,27 +95,22 @@ impl Waiter {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a process");
-        let input = child.stdin.take().expect("a pipe");
-        let output = BufReader::new(child.stdout.take().expect("a pipe"));
         Waiter {
+            input: child.stdin.take().expect("a pipe"),
+            output: BufReader::new(child.stdout.take().expect("a pipe")),
             child,
-            input,
-            output,
             name,
+            admin: connect(url),
         }
     }
 
     /// From before the release to after the acquisition.
-    fn wake(&mut self, lock: &Locker, admin: &mut Connection) -> Duration {
+    fn wake(&mut self, lock: &Locker) -> Round {
         let guard = lock.lock(&self.name).expect("a free lock");
         self.input.write_all(b"\n").expect("a waiter");
         let waiters = format!("{{crosslock:{}}}:waiters", self.name);
-        loop {
-            let mut all = redis::cmd("HVALS");
-            let all: Vec<String> = all.arg(&waiters).query(admin).expect("HVALS");
-            if all.iter().any(|waiter| waiter.contains(":inbox:")) {
-                break;
-            }
+        let is_there = |all: Vec<String>| all.iter().any(|one| one.contains(":inbox:"));
+        while !is_there(ask(&mut self.admin, &["HVALS", &waiters])) {
             thread::sleep(Duration::from_millis(1));
         }
         thread::sleep(QUIET);
@@ -121,7 +119,7 @@ impl Waiter {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a waiter");
         let got: u64 = line.trim().parse().expect("nanoseconds");
-        Duration::from_nanos(got) - begun
+        since(begun, Duration::from_nanos(got))
     }
 }
 

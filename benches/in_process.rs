@@ -24,45 +24,43 @@ mod support;
 use std::time::Duration;
 
 use crosslock::Locker;
-
-use race::{Lock, Round, WARM_UP, Waits, Work};
-use support::{Server, Worker, monotonic};
+use race::{Mutex, WARM_UP, Work};
+use support::{Column, MAX, P50, P99, Server, Subject, Table, Task, Worker};
+use support::{column, monotonic, ratio};
 
 const ROUNDS: u32 = 5;
 
+const COLUMNS: [Column; 7] = [
+    column("locks/s", "locks/s", P50, 0),
+    ratio("locks/s"),
+    column("fair", "fair", P50, 2),
+    column("p50 ms", "wait ms", P50, 3),
+    column("p99 ms", "wait ms", P99, 3),
+    column("p99.9 ms", "wait ms", 999, 3),
+    column("max ms", "longest ms", MAX, 3),
+];
+
 fn main() {
-    if support::serve() {
+    if support::serve(|_, _| None) {
         return;
     }
     let seconds = support::argument().unwrap_or(2.0_f64);
     let length = Duration::from_secs_f64(seconds) / ROUNDS;
     let directory = tempfile::tempdir().expect("a temporary directory");
     let server = Server::start(directory.path());
-    let has = |word: &str| std::env::args().any(|arg| arg == word);
-    if !has("unpinned") {
+    if !support::has("unpinned") {
         support::pin(&server);
     }
-    let mut subjects = subjects(
-        &server.tcp(),
-        &format!("file://{}", directory.path().display()),
+    let file = format!("file://{}", directory.path().display());
+    let table = Table::new(
+        &["engine", "threads", "", "work"],
+        &COLUMNS,
+        ROUNDS as usize,
     );
-    let engines: Vec<_> = subjects.iter().map(|subject| subject.engine).collect();
-    if engines.iter().any(|engine| has(engine)) {
-        subjects.retain(|subject| has(subject.engine));
-    }
-    let mut order: Vec<usize> = (0..subjects.len()).collect();
-    for _ in 0..ROUNDS {
-        // What runs before a subject has an influence on it.
-        fastrand::shuffle(&mut order);
-        for &subject in &order {
-            subjects[subject].run(length);
-        }
-    }
-    report(&subjects);
+    table.run(subjects(&server.tcp(), &file, length));
 }
 
-fn subjects(redis: &str, file: &str) -> Vec<Subject> {
-    let mut all = Vec::new();
+fn subjects(redis: &str, file: &str, length: Duration) -> Vec<Subject<'static>> {
     let engines = [
         ("std", ""),
         ("parking_lot", ""),
@@ -70,132 +68,63 @@ fn subjects(redis: &str, file: &str) -> Vec<Subject> {
         ("file:", file),
         ("redis", redis),
     ];
+    let is_any_named = engines.iter().any(|(engine, _)| support::has(engine));
+    let is_wanted = |engine| !is_any_named || support::has(engine);
+    let mut all = Vec::new();
     for work in [Work::none(), Work::of(Duration::from_micros(5))] {
-        for (engine, url) in engines {
+        let wanted = engines.iter().filter(|(engine, _)| is_wanted(engine));
+        for (engine, url) in wanted {
             let threads = [1, 2, 4, 16].into_iter();
-            all.extend(threads.map(|threads| Subject::new(engine, url, threads, work)));
+            all.extend(threads.map(|threads| subject(engine, url, threads, work, length)));
         }
     }
-    let beside = Subject::new("redis", redis, 16, Work::none());
-    all.push(beside.beside_a_process());
+    if is_wanted("redis") {
+        all.push(beside_a_process(redis, length));
+    }
     all
 }
 
 /// So many threads on a lock of their own.
-struct Subject {
-    engine: &'static str,
-    url: String,
-    lock: Lock,
+fn subject(
+    engine: &str,
+    url: &str,
     threads: usize,
     work: Work,
-    has_neighbour: bool,
-    rounds: Vec<Round>,
-    waits: Waits,
+    length: Duration,
+) -> Subject<'static> {
+    let micros = work.length().as_micros();
+    let mutex = match engine {
+        "std" => Mutex::Std(std::sync::Mutex::new(())),
+        "parking_lot" => Mutex::ParkingLot(parking_lot::Mutex::new(())),
+        // A locker that has met contention asks in another way.
+        _ => Mutex::Locker(open(url), format!("{threads} {micros}")),
+    };
+    let run = move || race::race(&mutex, threads, work, length);
+    let name = |threads| format!("{engine}|{threads}||{micros}");
+    Subject::new(&name(threads), run).to(&name(1))
 }
 
-impl Subject {
-    fn new(engine: &'static str, url: &str, threads: usize, work: Work) -> Self {
-        let lock = match engine {
-            "std" => Lock::Std(std::sync::Mutex::new(())),
-            "parking_lot" => Lock::ParkingLot(parking_lot::Mutex::new(())),
-            // A locker that has met contention asks in another way.
-            _ => Lock::Locker(Locker::open(url).expect("an engine")),
-        };
-        Subject {
-            engine,
-            url: url.to_owned(),
-            lock,
-            threads,
-            work,
-            has_neighbour: false,
-            rounds: Vec::new(),
-            waits: Waits::default(),
-        }
-    }
-
-    fn beside_a_process(self) -> Self {
-        Subject {
-            has_neighbour: true,
-            ..self
-        }
-    }
-
-    fn name(&self) -> String {
-        let micros = self.work.length().as_micros();
-        format!("{} {} {}", self.threads, micros, self.has_neighbour)
-    }
-
-    fn run(&mut self, length: Duration) {
-        let name = self.name();
-        let mut neighbour = self.has_neighbour.then(|| {
-            let mut neighbour = Worker::spawn(&self.url, &name, Duration::ZERO);
-            neighbour.await_ready();
-            neighbour
-        });
+/// Threads while another process with a single one wants the same lock: its waits.
+fn beside_a_process(url: &str, length: Duration) -> Subject<'static> {
+    let mutex = Mutex::Locker(open(url), "beside".to_owned());
+    let url = url.to_owned();
+    let run = move || {
+        let mut neighbour = Worker::spawn(&url, "beside", &Task::holding(Duration::ZERO));
+        neighbour.await_ready();
         let begin = monotonic() + WARM_UP;
-        let end = begin + length;
-        if let Some(neighbour) = &mut neighbour {
-            neighbour.run(monotonic(), end);
-        }
-        let (round, waits) = race::race(&self.lock, &name, self.threads, self.work, length);
-        self.rounds.push(round);
-        let Some(neighbour) = neighbour else {
-            return self.waits.add(&waits);
-        };
+        neighbour.run([monotonic(), begin + length]);
+        let mut round = race::race(&mutex, 16, Work::none(), length).without("wait ms");
+        round = round.without("longest ms");
         let cycles = neighbour.cycles();
-        let counted = cycles.iter().filter(|cycle| begin <= cycle.asked);
-        counted.for_each(|cycle| self.waits.count(cycle.waited()));
-    }
-
-    fn median(&self, of: impl Fn(&Round) -> f64) -> f64 {
-        support::median(self.rounds.iter().map(of))
-    }
-
-    /// Whether it is what this one is compared with.
-    fn is_alone_for(&self, other: &Subject) -> bool {
-        self.engine == other.engine
-            && self.threads == 1
-            && self.work.length() == other.work.length()
-    }
+        for cycle in cycles.iter().filter(|cycle| begin <= cycle.asked) {
+            round.millis("wait ms", cycle.waited());
+            round.millis("longest ms", cycle.waited());
+        }
+        round
+    };
+    Subject::new("redis|16|+ process|0", run).to("redis|1||0")
 }
 
-fn report(subjects: &[Subject]) {
-    println!(
-        "{:<12} {:>7} {:>10} {:>5} {:>9} {:>7} {:>5} {:>8} {:>8} {:>8} {:>8}",
-        "engine",
-        "threads",
-        "",
-        "work",
-        "locks/s",
-        "ratio",
-        "fair",
-        "p50 ms",
-        "p99 ms",
-        "p99.9 ms",
-        "max ms"
-    );
-    for subject in subjects {
-        let acquisitions = subject.median(|round| round.acquisitions);
-        let alone = subjects.iter().find(|other| other.is_alone_for(subject));
-        let alone = alone.map_or(acquisitions, |one| one.median(|round| round.acquisitions));
-        let fairness = subject.median(|round| round.fairness);
-        let beside = if subject.has_neighbour {
-            "+ process"
-        } else {
-            ""
-        };
-        let waits =
-            [0.5, 0.99, 0.999, 1.0].map(|part| subject.waits.quantile(part).as_secs_f64() * 1e3);
-        println!(
-            "{:<12} {:>7} {beside:>10} {:>5} {acquisitions:>9.0} {:>7.2} {fairness:>5.2} {:>8.3} {:>8.3} {:>8.3} {:>8.3}",
-            subject.engine,
-            subject.threads,
-            subject.work.length().as_micros(),
-            acquisitions / alone,
-            waits[0],
-            waits[1],
-            waits[2],
-            waits[3]
-        );
-    }
+fn open(url: &str) -> Locker {
+    Locker::open(url).expect("an engine")
 }

@@ -11,32 +11,33 @@
 
 mod support;
 
-use std::hint::black_box;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::Locker;
-
-use support::{Server, percentile, pin};
+use support::{Column, P50, P99, Server, Table, ask, column, ours, ratio, timed};
 
 const ROUNDS: usize = 50;
 
+const COLUMNS: [Column; 4] = [
+    column("lock p50 us", "lock us", P50, 1),
+    column("p99 us", "lock us", P99, 1),
+    column("unlock p50 us", "unlock us", P50, 1),
+    ratio("cycle us"),
+];
+
 fn main() {
-    let cycles = support::argument().unwrap_or(5_000_usize);
+    let count = support::argument().unwrap_or(5_000_usize) / ROUNDS;
     let directories = [(); 3].map(|()| tempfile::tempdir().expect("a temporary directory"));
     let master = Server::start(directories[0].path());
     let _replicas = [1, 2].map(|index| Server::replica(directories[index].path(), &master));
-    pin(&master);
+    support::pin(&master);
     await_replicas(&master);
-    let mut subjects: Vec<_> = [0, 1, 2].map(|least| Subject::new(&master, least)).into();
-    let mut order: Vec<usize> = (0..subjects.len()).collect();
-    for round in 0..=ROUNDS {
-        fastrand::shuffle(&mut order);
-        for &subject in &order {
-            // The first round loads scripts and warms caches.
-            subjects[subject].run(cycles / ROUNDS, round > 0);
-        }
-    }
-    report(&mut subjects);
+    let subjects = ["0", "1", "2"].map(|least| {
+        let url = format!("{}?min_replicas={least}", master.tcp());
+        timed(least, count, ours(&url, "bench")).to("0")
+    });
+    let table = Table::new(&["min_replicas"], &COLUMNS, ROUNDS).after(1);
+    table.run(subjects.into());
 }
 
 /// Until both have the master's data.
@@ -44,69 +45,11 @@ fn await_replicas(master: &Server) {
     let mut connection = support::connect(&master.tcp());
     let started = Instant::now();
     loop {
-        let info: String = redis::cmd("INFO")
-            .arg("replication")
-            .query(&mut connection)
-            .expect("INFO");
+        let info: String = ask(&mut connection, &["INFO", "replication"]);
         if info.matches("state=online").count() == 2 {
             return;
         }
         assert!(started.elapsed() < Duration::from_secs(20), "{info}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-struct Subject {
-    least: u32,
-    locker: Locker,
-    locks: Vec<Duration>,
-    unlocks: Vec<Duration>,
-}
-
-impl Subject {
-    fn new(master: &Server, least: u32) -> Self {
-        let url = format!("{}?min_replicas={least}", master.tcp());
-        Subject {
-            least,
-            locker: Locker::open(&url).expect("an engine"),
-            locks: Vec::new(),
-            unlocks: Vec::new(),
-        }
-    }
-
-    fn run(&mut self, cycles: usize, record: bool) {
-        for _ in 0..cycles {
-            let start = Instant::now();
-            let guard = self.locker.lock("bench").expect("a free lock");
-            let locked = start.elapsed();
-            black_box(&guard);
-            guard.unlock().expect("our lock");
-            if record {
-                self.locks.push(locked);
-                self.unlocks.push(start.elapsed() - locked);
-            }
-        }
-    }
-}
-
-fn report(subjects: &mut [Subject]) {
-    println!(
-        "{:<16} {:>12} {:>12} {:>14} {:>7}",
-        "min_replicas", "lock p50 us", "p99 us", "unlock p50 us", "ratio"
-    );
-    let mut floor = None;
-    for subject in subjects {
-        subject.locks.sort_unstable();
-        subject.unlocks.sort_unstable();
-        let (lock, unlock) = (
-            percentile(&subject.locks, 50),
-            percentile(&subject.unlocks, 50),
-        );
-        let p99 = percentile(&subject.locks, 99);
-        let ratio = (lock + unlock) / *floor.get_or_insert(lock + unlock);
-        println!(
-            "{:<16} {lock:>12.1} {p99:>12.1} {unlock:>14.1} {ratio:>7.2}",
-            subject.least
-        );
+        thread::sleep(Duration::from_millis(50));
     }
 }

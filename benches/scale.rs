@@ -21,98 +21,103 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{LockGuard, Locker, Semaphore};
-use redis::Connection;
-
-use support::{Server, connect, percentile, pin};
+use support::{Column, Counting, MAX, P50, P99, Round, Server, Subject, Table, ask};
+use support::{column, connect, per, ratio_of};
 
 const TTL: Duration = Duration::from_secs(3);
 const WAITERS: usize = 3_000;
 const NAMESPACES: usize = 1_000;
 
+const PERMITS: [Column; 8] = [
+    column("taken s", "taken s", P50, 1),
+    column("lost", "lost", MAX, 0),
+    column("one more us", "one more us", P50, 0),
+    column("beside 10 us", "beside 10 us", P50, 0),
+    ratio_of("one more us", "beside 10 us"),
+    column("other name p99 us", "meanwhile us", P99, 0),
+    column("before us", "before us", P99, 0),
+    ratio_of("meanwhile us", "before us").of_part(P99),
+];
+
+const LINE: [Column; 4] = [
+    column("in line", "in line", P50, 0),
+    column("served", "served", P50, 0),
+    column("s", "served s", P50, 1),
+    column("most at once", "at once", MAX, 0),
+];
+
+const COMMANDS: [Column; 3] = [
+    column("commands", "commands", P50, 0),
+    column("scripts", "scripts", P50, 0),
+    column("each beyond what is needed", "beyond", P50, 2),
+];
+
 fn main() {
     let permits = support::argument().unwrap_or(8_000);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let server = Server::start(directory.path());
-    pin(&server);
-    many_permits(&server.tcp(), permits);
-    long_line(&server.tcp());
-    many_namespaces(&server.tcp());
+    support::pin(&server);
+    let url = server.tcp();
+    let held = format!("{permits} held");
+    once("permits", &held, &PERMITS, || many_permits(&url, permits));
+    once("line", "3000 wait", &LINE, || long_line(&url));
+    once("namespaces", "1000 wait", &COMMANDS, || {
+        many_namespaces(&url)
+    });
 }
 
-fn many_permits(url: &str, permits: u32) {
+fn once(head: &str, name: &str, columns: &[Column], run: impl FnMut() -> Round) {
+    let subject = Subject::new(name, run).to(name);
+    Table::new(&[head], columns, 1).run(vec![subject]);
+}
+
+fn many_permits(url: &str, permits: u32) -> Round {
     let locker = Locker::builder(url).ttl(TTL).build().expect("a server");
     let stranger = Locker::open(url).expect("a server");
-    let quiet = bystander(&stranger, Duration::from_secs(2));
-    let few = locker.semaphore("few", 100).expect("a semaphore");
-    let many = locker
-        .semaphore("many", permits + 100)
-        .expect("a semaphore");
-    let _few: Vec<_> = (0..10).map(|_| few.acquire().expect("a permit")).collect();
+    let mut round = Round::default();
+    bystander(&stranger, |time| round.micros("before us", time));
+    let semaphore = |name, permits| locker.semaphore(name, permits).expect("a semaphore");
+    let (few, many) = (semaphore("few", 100), semaphore("many", permits + 100));
+    let acquire = |semaphore: &Semaphore| semaphore.acquire().expect("a permit");
+    let _few: Vec<_> = (0..10).map(|_| acquire(&few)).collect();
     let began = Instant::now();
-    let held: Vec<_> = (0..permits)
-        .map(|_| many.acquire().expect("a permit"))
-        .collect();
-    println!("permits: {permits} taken in {:.1?}", began.elapsed());
+    let held: Vec<_> = (0..permits).map(|_| acquire(&many)).collect();
+    round.add("taken s", began.elapsed().as_secs_f64());
     let held_from = Instant::now();
-    let cycles = (0..1_000).map(|_| (cycle(&few), cycle(&many))).unzip();
-    let busy = bystander(&stranger, Duration::from_secs(2));
+    for _ in 0..1_000 {
+        for (semaphore, metric) in [(&few, "beside 10 us"), (&many, "one more us")] {
+            let began = Instant::now();
+            say(acquire(semaphore).unlock());
+            round.micros(metric, began.elapsed());
+        }
+    }
+    bystander(&stranger, |time| round.micros("meanwhile us", time));
     // Three renewals, each after a third of the ttl.
     thread::sleep(TTL.saturating_sub(held_from.elapsed()));
     let lost = held.iter().filter(|guard| guard.verify().is_err()).count();
-    println!("permits: {lost} lost after {:.1?}", held_from.elapsed());
-    print_cycles(cycles);
-    print_bystander(&quiet, &busy);
+    round.with("lost", per(lost, 1))
 }
 
-/// Of one more permit, beside a few and beside many.
-fn print_cycles((mut few, mut many): (Vec<Duration>, Vec<Duration>)) {
-    few.sort_unstable();
-    many.sort_unstable();
-    let (few, many) = (percentile(&few, 50), percentile(&many, 50));
-    println!(
-        "permits: one more takes {many:.0} us, beside 10 {few:.0} us: {:.2} x",
-        many / few
-    );
+/// On a machine that is busy with other work, no answer may come in time.
+fn say(unlocked: crosslock::Result<()>) {
+    unlocked.unwrap_or_else(|e| eprintln!("{e}"));
 }
 
-fn print_bystander(before: &[Duration], meanwhile: &[Duration]) {
-    let [before, meanwhile] =
-        [before, meanwhile].map(|times| [50, 99].map(|p| percentile(times, p)));
-    println!(
-        "permits: another name p50 {:.0} us, p99 {:.0} us; before {:.0} us, {:.0} us: p99 {:.2} x",
-        meanwhile[0],
-        meanwhile[1],
-        before[0],
-        before[1],
-        meanwhile[1] / before[1]
-    );
-}
-
-fn cycle(semaphore: &Semaphore) -> Duration {
+/// Lock and unlock of another name.
+fn bystander(locker: &Locker, mut add: impl FnMut(Duration)) {
     let began = Instant::now();
-    let permit = semaphore.acquire().expect("a permit");
-    permit.unlock().expect("our permit");
-    began.elapsed()
-}
-
-/// Lock and unlock of another name, sorted.
-fn bystander(locker: &Locker, length: Duration) -> Vec<Duration> {
-    let (began, mut times) = (Instant::now(), Vec::new());
-    while began.elapsed() < length {
+    while began.elapsed() < Duration::from_secs(2) {
         let start = Instant::now();
         let guard = locker.lock("bystander").expect("a free lock");
-        guard.unlock().expect("our lock");
-        times.push(start.elapsed());
+        say(guard.unlock());
+        add(start.elapsed());
         thread::sleep(Duration::from_millis(1));
     }
-    times.sort_unstable();
-    times
 }
 
 /// Two lockers of the same options: one whose calls wait, and the holder.
 fn waiter_and_holder(url: &str, ttl: Duration) -> [Locker; 2] {
-    let builder = Locker::builder(url).ttl(ttl);
-    [builder.clone(), builder].map(|builder| builder.build().expect("a server"))
+    [(); 2].map(|()| Locker::builder(url).ttl(ttl).build().expect("a server"))
 }
 
 /// How many have been served, are inside, and were inside at once.
@@ -134,67 +139,60 @@ impl Served {
     }
 }
 
-fn long_line(url: &str) {
+fn long_line(url: &str) -> Round {
     let [locker, holder] = waiter_and_holder(url, Duration::from_secs(1));
     let mut admin = connect(url);
+    let mut line = || -> usize { ask(&mut admin, &["LLEN", "{crosslock:one}:queue"]) };
     let held = holder.lock_all(&["one", "other"]).expect("free locks");
     let served = Served::default();
     thread::scope(|scope| {
         for _ in 0..WAITERS {
             scope.spawn(|| served.lock_both(&locker));
         }
-        while line(&mut admin) < WAITERS {
+        while line() < WAITERS {
             thread::sleep(Duration::from_millis(10));
         }
         // Several heartbeats of each.
         thread::sleep(Duration::from_secs(6));
         held.check().expect("still held");
-        let living = line(&mut admin);
+        let living = line();
         let began = Instant::now();
         held.unlock().expect("our locks");
         while served.all.load(SeqCst) < WAITERS && began.elapsed() < Duration::from_secs(60) {
             thread::sleep(Duration::from_millis(10));
         }
-        println!(
-            "line: {living} in line, {} of {WAITERS} served in {:.1?}, at most {} at once",
-            served.all.load(SeqCst),
-            began.elapsed(),
-            served.most.load(SeqCst)
-        );
-    });
+        Round::default()
+            .with("in line", per(living, 1))
+            .with("served", per(served.all.load(SeqCst), 1))
+            .with("served s", began.elapsed().as_secs_f64())
+            .with("at once", per(served.most.load(SeqCst), 1))
+    })
 }
 
-/// How many stand in the line of the first name.
-fn line(admin: &mut Connection) -> usize {
-    let mut llen = redis::cmd("LLEN");
-    llen.arg("{crosslock:one}:queue");
-    llen.query(admin).expect("LLEN")
-}
-
-fn many_namespaces(url: &str) {
+fn many_namespaces(url: &str) -> Round {
     // So that no heartbeat falls into it.
     let [locker, holder] = waiter_and_holder(url, Duration::from_secs(300));
     let names: Vec<_> = (0..NAMESPACES).map(|number| format!("n{number}")).collect();
-    let lock = |name: &String| -> LockGuard {
+    let lock = |name: &String| {
         let locker = holder.with_namespace(name).expect("a namespace");
         locker.lock("one").expect("a free lock")
     };
     let held: Vec<_> = names.iter().map(lock).collect();
-    let mut admin = connect(url);
-    redis::cmd("CONFIG")
-        .arg("RESETSTAT")
-        .query::<()>(&mut admin)
-        .expect("CONFIG RESETSTAT");
+    let counting = Counting::start(vec![connect(url)]);
     wait_in_each(&locker, &names, held);
-    let commands = "evalsha eval subscribe unsubscribe publish ping".split(' ');
-    let sent: usize = commands.map(|command| calls(&mut admin, command)).sum();
-    let scripts = calls(&mut admin, "evalsha");
+    let commands = counting.end().commands;
+    let sent = |wanted: &str| -> usize {
+        let wanted = |command: &str| wanted.split(' ').any(|one| one == command);
+        let counts = commands.iter().filter(|(command, ..)| wanted(command));
+        counts.map(|(_, count, _)| count).sum()
+    };
+    let all = sent("evalsha eval subscribe unsubscribe publish ping");
     // Each was found taken once, and released once by each side; a release publishes inside its script.
     let least = 3 * NAMESPACES;
-    println!(
-        "namespaces: {sent} commands, {scripts} of them scripts, for {NAMESPACES} waiters: {:.2} each beyond what is needed",
-        support::ratio(sent.saturating_sub(least), NAMESPACES)
-    );
+    Round::default()
+        .with("commands", per(all, 1))
+        .with("scripts", per(sent("evalsha"), 1))
+        .with("beyond", per(all.saturating_sub(least), NAMESPACES))
 }
 
 /// Each waits until the guards are dropped, and is served.
@@ -216,17 +214,4 @@ fn wait_in_each(locker: &Locker, names: &[String], held: Vec<LockGuard>) {
             guard.unlock().expect("our lock");
         }
     });
-}
-
-fn calls(admin: &mut Connection, command: &str) -> usize {
-    let mut info = redis::cmd("INFO");
-    let info: String = info.arg("commandstats").query(admin).expect("INFO");
-    let start = format!("cmdstat_{command}:calls=");
-    let found = info.lines().find_map(|line| line.strip_prefix(&start));
-    found.map_or(0, |rest| {
-        rest.split(',')
-            .next()
-            .and_then(|calls| calls.parse().ok())
-            .expect("a count")
-    })
 }

@@ -18,144 +18,69 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Counting, Place, Worker, monotonic};
+use support::{Column, Counting, P50, Place, Round, Subject, Table, Task, Worker};
+use support::{column, contest, cpu_time, per, ratio};
 
 const ROUNDS: u32 = 5;
 const NAMES: usize = 64;
 const THREADS: usize = 8;
 const PROCESSES: usize = 4;
 
-const WARM_UP: Duration = Duration::from_millis(250);
-
-/// From the order to begin to the beginning.
-const START: Duration = Duration::from_millis(20);
-
-/// How long the processes run on, so that none ends before it doesn't count any more.
-const MARGIN: Duration = Duration::from_millis(130);
+const COLUMNS: [Column; 7] = [
+    column("locks/s", "locks/s", P50, 0),
+    ratio("locks/s"),
+    column("evalsha", "evalsha", P50, 2),
+    column("server us", "server us", P50, 1),
+    column("client us", "client us", P50, 1),
+    column("most/s", "most/s", P50, 0),
+    ratio("most/s"),
+];
 
 fn main() {
-    if support::serve() {
+    if support::serve(|_, _| None) {
         return;
     }
     let seconds = support::argument().unwrap_or(3.0_f64);
     let length = Duration::from_secs_f64(seconds) / ROUNDS;
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let start = [Place::single, Place::cluster];
-    let places = start.map(|start| start(directory.path()));
+    let places = [Place::single, Place::cluster].map(|start| start(directory.path()));
     support::spread_places(&places);
-    let mut subjects: Vec<Subject> = places.iter().map(Subject::new).collect();
-    let mut order: Vec<usize> = (0..subjects.len()).collect();
-    for _ in 0..ROUNDS {
-        // What runs before a subject has an influence on it.
-        fastrand::shuffle(&mut order);
-        for &subject in &order {
-            subjects[subject].run(length);
+    let subjects = places.iter().map(|place| {
+        let names = place.names(NAMES);
+        Subject::new(place.kind, move || round(place, &names, length)).to("one server")
+    });
+    let table = Table::new(&["64 names"], &COLUMNS, ROUNDS as usize);
+    table.run(subjects.collect());
+}
+
+fn round(place: &Place, names: &[String], length: Duration) -> Round {
+    let threads = names.chunks(NAMES / THREADS);
+    let threads: Vec<String> = threads.map(|names| names.join("\t")).collect();
+    let task = Task::holding(Duration::ZERO);
+    let spawn = |(process, threads): (usize, &[String])| {
+        Worker::spawn(&place.url(process), &threads.join("\n"), &task)
+    };
+    let processes = threads.chunks(THREADS / PROCESSES).enumerate();
+    let workers: Vec<Worker> = processes.map(spawn).collect();
+    let pids: Vec<u32> = workers.iter().map(Worker::pid).collect();
+    let servers = place.admins();
+    let (outcome, (usage, clients)) = contest(workers, length, || {
+        let (counting, before) = (Counting::start(servers), cpu_time(&pids));
+        move || {
+            let clients = cpu_time(&pids).saturating_sub(before);
+            (counting.end(), clients)
         }
-    }
-    report(&subjects);
-}
-
-/// The names of one place.
-struct Subject<'a> {
-    place: &'a Place,
-    names: Vec<String>,
-    rounds: Vec<Round>,
-}
-
-/// What came out of one round.
-struct Round {
-    /// Per second.
-    acquisitions: f64,
-    /// Per acquisition.
-    evalsha: f64,
-    /// Microseconds per acquisition.
-    servers: f64,
-    clients: f64,
-}
-
-impl<'a> Subject<'a> {
-    fn new(place: &'a Place) -> Self {
-        Subject {
-            place,
-            names: place.names(NAMES),
-            rounds: Vec::new(),
-        }
-    }
-
-    fn run(&mut self, length: Duration) {
-        let threads = self.names.chunks(NAMES / THREADS);
-        let threads: Vec<String> = threads.map(|names| names.join("\t")).collect();
-        let processes = threads.chunks(THREADS / PROCESSES).enumerate();
-        let mut workers: Vec<Worker> = processes
-            .map(|(process, threads)| {
-                let url = self.place.url(process);
-                Worker::spawn(&url, &threads.join("\n"), Duration::ZERO)
-            })
-            .collect();
-        workers.iter_mut().for_each(Worker::await_ready);
-        let servers = self.place.admins();
-        let begin = monotonic() + START;
-        let latest = begin + WARM_UP + MARGIN + length;
-        for worker in &mut workers {
-            worker.run(begin, latest + MARGIN);
-        }
-        support::sleep_until(begin + WARM_UP);
-        let counting = Counting::start(servers);
-        let clients = clients(&workers);
-        let begin = monotonic();
-        support::sleep_until(latest.min(begin + length));
-        let end = monotonic();
-        let clients = clients_since(&workers, clients);
-        let usage = counting.end();
-        let cycles = workers.into_iter().flat_map(Worker::cycles);
-        let counted = cycles.filter(|cycle| begin <= cycle.held[0] && cycle.held[0] < end);
-        let acquisitions = counted.count();
-        let each = |seconds: f64| seconds * 1e6 / support::ratio(acquisitions, 1);
-        self.rounds.push(Round {
-            acquisitions: support::ratio(acquisitions, 1) / (end - begin).as_secs_f64(),
-            evalsha: support::ratio(usage.evalsha, acquisitions),
-            servers: each(usage.cpu),
-            clients: each(clients.as_secs_f64()),
-        });
-    }
-
-    fn median(&self, of: impl Fn(&Round) -> f64) -> f64 {
-        support::median(self.rounds.iter().map(of))
-    }
-
-    /// What its servers can give, if each has a CPU to itself.
-    fn most(&self) -> f64 {
-        let servers = support::ratio(self.place.servers.len(), 1);
-        servers * 1e6 / self.median(|round| round.servers)
-    }
-}
-
-fn clients(workers: &[Worker]) -> Duration {
-    workers.iter().map(Worker::cpu_time).sum()
-}
-
-fn clients_since(workers: &[Worker], before: Duration) -> Duration {
-    clients(workers).saturating_sub(before)
-}
-
-fn report(subjects: &[Subject]) {
-    println!(
-        "{:<10} {:>8} {:>6} {:>8} {:>10} {:>10} {:>8} {:>6}",
-        "64 names", "locks/s", "ratio", "evalsha", "server us", "client us", "most/s", "ratio"
-    );
-    for subject in subjects {
-        let single = &subjects[0];
-        let acquisitions = |subject: &Subject| subject.median(|round| round.acquisitions);
-        println!(
-            "{:<10} {:>8.0} {:>6.2} {:>8.2} {:>10.1} {:>10.1} {:>8.0} {:>6.2}",
-            subject.place.kind,
-            acquisitions(subject),
-            acquisitions(subject) / acquisitions(single),
-            subject.median(|round| round.evalsha),
-            subject.median(|round| round.servers),
-            subject.median(|round| round.clients),
-            subject.most(),
-            subject.most() / single.most(),
-        );
-    }
+    });
+    let locks = outcome.count();
+    let each = |seconds: f64| seconds * 1e6 / per(locks, 1);
+    Round::default()
+        .with("locks/s", outcome.per_second(locks))
+        .with("evalsha", per(usage.evalsha, locks))
+        .with("server us", each(usage.cpu))
+        .with("client us", each(clients.as_secs_f64()))
+        // If each server has a CPU to itself.
+        .with(
+            "most/s",
+            per(place.servers.len(), 1) * 1e6 / each(usage.cpu),
+        )
 }

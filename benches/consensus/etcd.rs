@@ -1,10 +1,12 @@
 //! What this bench sends to etcd by itself: JSON over a connection that stays open.
 
+use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use serde_json::{Value, json};
+
+use super::shared::Lock;
 
 /// One connection to a member.
 pub(crate) struct Connection {
@@ -74,31 +76,6 @@ impl Connection {
     }
 }
 
-/// How many requests members have been sent, of those that a lock is made of.
-pub(crate) fn requests(members: &[SocketAddr]) -> usize {
-    members.iter().map(|member| requests_of(*member)).sum()
-}
-
-fn requests_of(member: SocketAddr) -> usize {
-    let mut stream = TcpStream::connect(member).expect("a member of etcd");
-    let request = format!("GET /metrics HTTP/1.0\r\nHost: {member}\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("a member");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("metrics");
-    let counts = text.lines().filter_map(|line| {
-        let (of, count) = line
-            .strip_prefix("grpc_server_started_total")?
-            .rsplit_once(' ')?;
-        let counts = ["KV\"", "Lease\"", "Watch\""]
-            .iter()
-            .any(|service| of.contains(service));
-        counts.then(|| count.parse::<f64>().ok())?
-    });
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let sum = counts.sum::<f64>() as usize;
-    sum
-}
-
 pub(crate) fn encoded(text: &str) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(text)
@@ -136,8 +113,10 @@ impl Bare {
         let entry = "0b1e6a0e-8d6f-4a63-9a39-3c4c2d1f5e6a";
         ["w", "h", "b"].map(|kind| format!("crosslock/bare/{kind}/{entry}{}", self.count))
     }
+}
 
-    pub(crate) fn lock(&mut self) {
+impl Lock for Bare {
+    fn lock(&mut self) -> Option<u64> {
         self.count += 1;
         let [waits, held, broken] = self.keys();
         let [line, all_held] = ["crosslock/bare/w/", "crosslock/bare/h/"];
@@ -160,9 +139,10 @@ impl Bare {
             }),
         );
         assert_eq!(answer["succeeded"], json!(true), "{answer}");
+        Some(0)
     }
 
-    pub(crate) fn unlock(&mut self) {
+    fn unlock(&mut self) -> Cow<'static, str> {
         let [waits, _, broken] = self.keys();
         let held = "crosslock/bare/h/";
         let answer = self.connection.post(
@@ -177,6 +157,7 @@ impl Bare {
             }),
         );
         assert_eq!(answer["succeeded"], json!(true), "{answer}");
+        "done".into()
     }
 }
 
@@ -189,9 +170,6 @@ pub(crate) struct Recipe {
 }
 
 const RECIPE: &str = "recipe/";
-
-/// How often anybody had the lock by it.
-pub(crate) static HAD: AtomicUsize = AtomicUsize::new(0);
 
 impl Recipe {
     pub(crate) fn to(member: SocketAddr) -> Self {
@@ -206,7 +184,28 @@ impl Recipe {
         }
     }
 
-    pub(crate) fn lock(&mut self) {
+    fn await_those_ahead(&mut self, own: u64) {
+        loop {
+            let answer = self.connection.post(
+                "kv/range",
+                &json!({
+                    "key": encoded(RECIPE), "range_end": behind(RECIPE), "limit": "1",
+                    "sort_target": "CREATE", "sort_order": "DESCEND",
+                    "max_create_revision": (own - 1).to_string(),
+                }),
+            );
+            let Some(key) = answer["kvs"][0]["key"].as_str() else {
+                return;
+            };
+            let from = number(&answer["header"]["revision"]);
+            Connection::await_deletion(self.member, &decoded(key), from);
+        }
+    }
+}
+
+impl Lock for Recipe {
+    /// Gives the revision of the own key.
+    fn lock(&mut self) -> Option<u64> {
         let key = encoded(&self.key);
         let first = json!({"requestRange": {
             "key": encoded(RECIPE), "range_end": behind(RECIPE),
@@ -228,32 +227,15 @@ impl Recipe {
             let own = self.connection.post("kv/range", &json!({"key": key}));
             assert_eq!(own["count"], json!("1"));
         }
-        HAD.fetch_add(1, Relaxed);
+        Some(revision)
     }
 
-    fn await_those_ahead(&mut self, own: u64) {
-        loop {
-            let answer = self.connection.post(
-                "kv/range",
-                &json!({
-                    "key": encoded(RECIPE), "range_end": behind(RECIPE), "limit": "1",
-                    "sort_target": "CREATE", "sort_order": "DESCEND",
-                    "max_create_revision": (own - 1).to_string(),
-                }),
-            );
-            let Some(key) = answer["kvs"][0]["key"].as_str() else {
-                return;
-            };
-            let from = number(&answer["header"]["revision"]);
-            Connection::await_deletion(self.member, &decoded(key), from);
-        }
-    }
-
-    pub(crate) fn unlock(&mut self) {
+    fn unlock(&mut self) -> Cow<'static, str> {
         let deleted = self
             .connection
             .post("kv/deleterange", &json!({"key": encoded(&self.key)}));
         assert_eq!(deleted["deleted"], json!("1"));
+        "done".into()
     }
 }
 

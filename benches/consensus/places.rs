@@ -46,6 +46,14 @@ impl Places {
         self.etcd.members().iter().map(Etcd::pid).collect()
     }
 
+    /// How many the members have been sent, of those that a lock is made of.
+    pub(crate) fn etcd_requests(&self) -> usize {
+        let services = ["KV\"", "Lease\"", "Watch\""];
+        let of = |member: &Etcd| services.map(|service| member.requests(service));
+        let sum = self.etcd.members().iter().flat_map(of).sum::<u64>();
+        usize::try_from(sum).expect("not so many")
+    }
+
     pub(crate) fn zookeeper_url(&self) -> String {
         self.zookeeper.url()
     }
@@ -56,10 +64,18 @@ impl Places {
     }
 
     pub(crate) fn zookeeper_pids(&self) -> Vec<u32> {
-        self.zookeeper
-            .members()
-            .iter()
-            .map(ZooKeeper::pid)
-            .collect()
+        let members = self.zookeeper.members().iter();
+        members.map(ZooKeeper::pid).collect()
+    }
+
+    /// How many packets the members have been sent.
+    pub(crate) fn zookeeper_requests(&self) -> usize {
+        let of = |member: &ZooKeeper| -> usize {
+            let state = member.word("srvr").expect("its state");
+            let mut lines = state.lines();
+            let received = lines.find_map(|line| line.strip_prefix("Received: "));
+            received.expect("a count").parse().expect("a count")
+        };
+        self.zookeeper.members().iter().map(of).sum()
     }
 }

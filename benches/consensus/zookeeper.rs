@@ -1,10 +1,12 @@
 //! What this bench asks ZooKeeper by itself.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use support::RawSession;
+
+use super::shared::Lock;
 
 const PERSISTENT: i32 = 0;
 const EPHEMERAL_SEQUENTIAL: i32 = 3;
@@ -25,35 +27,23 @@ impl Bare {
         let node = String::new();
         Bare { session, node }
     }
+}
 
+impl Lock for Bare {
     /// `create`, and then `getChildren`.
-    pub(crate) fn lock(&mut self) {
+    fn lock(&mut self) -> Option<u64> {
         let owner = "0b1e6a0e-8d6f-4a63-9a39-3c4c2d1f5e6a/some-host/12345/12346";
         let path = format!("{PARENT}/x-0b1e6a0e-8d6f-4a63-9a39-3c4c2d1f5e6a-");
         let made = self.session.create(&path, owner, EPHEMERAL_SEQUENTIAL);
         self.node = made.expect("a node");
         let children = self.session.children(PARENT).expect("a node");
         assert_eq!(children.len(), 1);
+        Some(0)
     }
 
     /// `delete`.
-    pub(crate) fn unlock(&mut self) {
+    fn unlock(&mut self) -> Cow<'static, str> {
         self.session.delete(&self.node).expect("the own node");
+        "done".into()
     }
-}
-
-/// How many packets members have been sent.
-pub(crate) fn requests(members: &[SocketAddr]) -> usize {
-    members.iter().map(|member| requests_of(*member)).sum()
-}
-
-fn requests_of(member: SocketAddr) -> usize {
-    let mut stream = TcpStream::connect(member).expect("a member of ZooKeeper");
-    stream.write_all(b"srvr").expect("a member");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("its state");
-    let received = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Received: "));
-    received.expect("a count").parse().expect("a count")
 }

@@ -8,22 +8,16 @@ use std::time::{Duration, Instant};
 
 use crosslock::Locker;
 
-use crate::support;
+use crate::support::{Round, per};
 
 /// How long the threads run before it counts.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(100);
 
-pub(crate) enum Lock {
+pub(crate) enum Mutex {
     Std(sync::Mutex<()>),
     ParkingLot(parking_lot::Mutex<()>),
-    Locker(Locker),
-}
-
-/// What came out of one round.
-pub(crate) struct Round {
-    /// Per second.
-    pub(crate) acquisitions: f64,
-    pub(crate) fairness: f64,
+    /// With the lock's name.
+    Locker(Locker, String),
 }
 
 /// What a thread does while it holds the lock, and as much again when it doesn't.
@@ -65,24 +59,24 @@ fn steps(count: u64) {
     (0..count).for_each(|step| _ = black_box(step));
 }
 
-impl Lock {
+impl Mutex {
     /// Locks, works, and unlocks; gives how long it waited.
-    fn cycle(&self, name: &str, work: Work, last: &mut u64) -> Duration {
+    fn cycle(&self, work: Work, last: &mut u64) -> Duration {
         let asked = Instant::now();
         match self {
-            Lock::Std(mutex) => {
+            Mutex::Std(mutex) => {
                 let _guard = mutex.lock().expect("nobody panics");
                 let waited = asked.elapsed();
                 steps(work.steps);
                 waited
             }
-            Lock::ParkingLot(mutex) => {
+            Mutex::ParkingLot(mutex) => {
                 let _guard = mutex.lock();
                 let waited = asked.elapsed();
                 steps(work.steps);
                 waited
             }
-            Lock::Locker(locker) => {
+            Mutex::Locker(locker, name) => {
                 let guard = locker.lock(name).expect("the lock");
                 let waited = asked.elapsed();
                 let token = guard.fencing_token();
@@ -100,24 +94,17 @@ const WARMING: u8 = 0;
 const COUNTING: u8 = 1;
 const OVER: u8 = 2;
 
-pub(crate) fn race(
-    lock: &Lock,
-    name: &str,
-    threads: usize,
-    work: Work,
-    length: Duration,
-) -> (Round, Waits) {
+pub(crate) fn race(mutex: &Mutex, threads: usize, work: Work, length: Duration) -> Round {
     let phase = AtomicU8::new(WARMING);
     let together = Barrier::new(threads + 1);
     thread::scope(|scope| {
-        let racers: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    together.wait();
-                    acquisitions(lock, name, work, &phase)
-                })
+        let racer = |_| {
+            scope.spawn(|| {
+                together.wait();
+                Waits::of_thread(mutex, work, &phase)
             })
-            .collect();
+        };
+        let racers: Vec<_> = (0..threads).map(racer).collect();
         together.wait();
         thread::sleep(WARM_UP);
         let start = Instant::now();
@@ -125,94 +112,71 @@ pub(crate) fn race(
         thread::sleep(length);
         phase.store(OVER, Ordering::Relaxed);
         let elapsed = start.elapsed();
-        let of_each: Vec<_> = racers
-            .into_iter()
-            .map(|racer| racer.join().expect("a thread that locks"))
-            .collect();
-        let served: Vec<_> = of_each.iter().map(Waits::number).collect();
-        let mut waits = Waits::default();
-        of_each.iter().for_each(|one| waits.add(one));
-        let round = Round {
-            acquisitions: support::ratio(served.iter().sum(), 1) / elapsed.as_secs_f64(),
-            fairness: support::fairness(&served),
-        };
-        (round, waits)
+        let racers = racers.into_iter().map(|racer| racer.join());
+        let waits: Vec<Waits> = racers.map(|waits| waits.expect("a thread")).collect();
+        evaluate(&waits, elapsed)
     })
 }
 
-/// How long one thread waited, each time that counted.
-fn acquisitions(lock: &Lock, name: &str, work: Work, phase: &AtomicU8) -> Waits {
-    let (mut waits, mut last) = (Waits::default(), 0);
-    loop {
-        let waited = lock.cycle(name, work, &mut last);
-        match phase.load(Ordering::Relaxed) {
-            WARMING => {}
-            COUNTING => waits.count(waited),
-            _ => return waits,
-        }
-        steps(work.steps);
+fn evaluate(threads: &[Waits], elapsed: Duration) -> Round {
+    let served = || threads.iter().map(|waits| waits.count);
+    let (least, most) = (served().min(), served().max());
+    let mut round = Round::default()
+        .with("locks/s", per(served().sum(), 1) / elapsed.as_secs_f64())
+        .with("fair", per(least.unwrap_or(0), most.unwrap_or(0)));
+    // As many of each wait as of every other, whichever thread it was of.
+    let widest = threads.iter().map(|waits| waits.every).max().unwrap_or(1);
+    for waits in threads {
+        let kept = waits.kept.iter().step_by(widest / waits.every);
+        kept.for_each(|&wait| round.millis("wait ms", wait));
+        round.millis("longest ms", waits.longest);
     }
+    round
 }
 
-/// How many waits were how long, to about 3 %.
-pub(crate) struct Waits {
-    counts: Vec<usize>,
+/// How long one thread waited: each time that counted, or if that was too often, every second time, or every fourth...
+struct Waits {
+    kept: Vec<Duration>,
+    every: usize,
+    count: usize,
     longest: Duration,
 }
 
-/// For each power of two.
-const PARTS: u32 = 32;
-
-impl Default for Waits {
-    fn default() -> Self {
-        Waits {
-            counts: vec![0; 64 * PARTS as usize],
-            longest: Duration::ZERO,
-        }
-    }
-}
-
 impl Waits {
-    pub(crate) fn count(&mut self, waited: Duration) {
-        let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
-        self.counts[place(nanos)] += 1;
-        self.longest = self.longest.max(waited);
-    }
+    const MOST: usize = 1 << 13;
 
-    pub(crate) fn add(&mut self, other: &Waits) {
-        let counts = self.counts.iter_mut().zip(&other.counts);
-        counts.for_each(|(own, other)| *own += other);
-        self.longest = self.longest.max(other.longest);
-    }
-
-    fn number(&self) -> usize {
-        self.counts.iter().sum()
-    }
-
-    /// A wait no shorter than this part of all.
-    pub(crate) fn quantile(&self, part: f64) -> Duration {
-        let (mut seen, number) = (0, self.number());
-        for (place, count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen < number && support::ratio(seen, number) >= part {
-                return Duration::from_nanos(end_of(place)).min(self.longest);
+    fn of_thread(mutex: &Mutex, work: Work, phase: &AtomicU8) -> Self {
+        let mut waits = Waits {
+            kept: Vec::with_capacity(Waits::MOST),
+            every: 1,
+            count: 0,
+            longest: Duration::ZERO,
+        };
+        let mut last = 0;
+        loop {
+            let waited = mutex.cycle(work, &mut last);
+            match phase.load(Ordering::Relaxed) {
+                WARMING => {}
+                COUNTING => waits.add(waited),
+                _ => return waits,
             }
+            steps(work.steps);
         }
-        self.longest
     }
-}
 
-/// Where a number of nanoseconds is counted.
-fn place(nanos: u64) -> usize {
-    let nanos = nanos.max(u64::from(PARTS));
-    let power = nanos.ilog2();
-    let part = (nanos >> (power - PARTS.ilog2())) - u64::from(PARTS);
-    (power * PARTS) as usize + usize::try_from(part).expect("it is small")
-}
-
-/// The end of the numbers that are counted there.
-fn end_of(place: usize) -> u64 {
-    let place = u32::try_from(place).expect("it is small");
-    let (power, part) = (place / PARTS, place % PARTS);
-    u64::from(PARTS + part + 1) << power.saturating_sub(PARTS.ilog2())
+    fn add(&mut self, waited: Duration) {
+        if self.count.is_multiple_of(self.every) {
+            self.kept.push(waited);
+        }
+        self.count += 1;
+        self.longest = self.longest.max(waited);
+        if self.kept.len() == Waits::MOST {
+            let mut number = 0;
+            self.kept.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            self.every *= 2;
+        }
+    }
 }

@@ -1,48 +1,32 @@
-//! What the benches share: a private server, processes that contend, and the arithmetic of tables.
+//! What the benches share: places and locks, processes that contend, and the table of what came out.
+//!
+//! A bench is a list of [`Subject`]s: a row's name, and what measures one round of it. [`Table::run`] runs their rounds in turns, and
+//! prints the medians and the ratios to each subject's floor.
 
 // Every bench compiles all of this and uses its own part.
 #![allow(dead_code, unused_imports)]
 
+mod arguments;
+mod contest;
+mod lock;
+#[path = "../../src/engine/redis/lua.rs"]
+mod lua;
 mod place;
+mod record;
+mod redis_locks;
 mod server;
-mod task;
+mod table;
 mod usage;
 mod worker;
 
+pub(crate) use arguments::{argument, has, option, words};
+pub(crate) use contest::{Outcome, contest};
+pub(crate) use lock::{Held, Lock, Opened, cycles, ours, timed};
 pub(crate) use place::{Place, ask, pin_places, spread_places};
+pub(crate) use redis_locks::{Floor, Pings, Scripts};
 pub(crate) use server::{Server, connect, pin};
-pub(crate) use task::{Cycle, Inside, TIMED, Task, Way};
-pub(crate) use usage::{Counting, Usage};
-pub(crate) use worker::{Worker, monotonic, serve, sleep_until};
-
-use std::time::Duration;
-
-/// In microseconds, of sorted times.
-pub(crate) fn percentile(times: &[Duration], percent: usize) -> f64 {
-    times[times.len() * percent / 100].as_secs_f64() * 1e6
-}
-
-/// Of rounds: the one in the middle, which no single burst of noise moves.
-pub(crate) fn median(rounds: impl IntoIterator<Item = f64>) -> f64 {
-    let mut rounds: Vec<f64> = rounds.into_iter().collect();
-    rounds.sort_unstable_by(f64::total_cmp);
-    rounds[rounds.len() / 2]
-}
-
-/// The least served against the most served.
-pub(crate) fn fairness(served: &[usize]) -> f64 {
-    let least = served.iter().min().copied().unwrap_or_default();
-    let most = served.iter().max().copied().unwrap_or_default();
-    ratio(least, most)
-}
-
-/// Counts are far below 2^52.
-#[expect(clippy::cast_precision_loss)]
-pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
-    part as f64 / whole as f64
-}
-
-/// The number on the command line, if there is one.
-pub(crate) fn argument<T: std::str::FromStr>() -> Option<T> {
-    std::env::args().find_map(|arg| arg.parse().ok())
-}
+pub(crate) use table::{
+    Column, MAX, P50, P99, Round, Subject, Table, column, per, ratio, ratio_of,
+};
+pub(crate) use usage::{Counting, Usage, cpu_time};
+pub(crate) use worker::{Cycle, Inside, TIMED, Task, Worker, monotonic, serve, sleep_until};

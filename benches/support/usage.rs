@@ -1,4 +1,7 @@
-//! What servers have done since they were asked to count anew.
+//! What servers have done since they were asked to count anew, and what processes have used.
+
+use std::fs;
+use std::time::Duration;
 
 use redis::Connection;
 
@@ -17,6 +20,10 @@ pub(crate) struct Usage {
     pub(crate) script: f64,
     /// Seconds of CPU.
     pub(crate) cpu: f64,
+    /// Each command with how often it was called, and the microseconds of that.
+    pub(crate) commands: Vec<(String, usize, f64)>,
+    /// How many were opened.
+    pub(crate) connections: usize,
 }
 
 /// Counts what servers do from now on.
@@ -30,49 +37,52 @@ impl Counting {
         for server in &mut servers {
             ask::<()>(server, &["CONFIG", "RESETSTAT"]);
         }
-        let cpu = servers.iter_mut().map(cpu_time).sum();
+        let cpu = servers.iter_mut().map(cpu_of).sum();
         Counting { servers, cpu }
     }
 
     pub(crate) fn end(mut self) -> Usage {
         let mut usage = Usage::default();
         for server in &mut self.servers {
-            usage.add(server);
+            let commands = commands(server);
+            for (command, calls, usec) in &commands {
+                usage.all += calls;
+                if command == "evalsha" {
+                    usage.evalsha += calls;
+                    usage.most = usage.most.max(*calls);
+                    usage.script += usec;
+                }
+            }
+            usage.commands.extend(commands);
+            usage.connections += connections(server);
         }
-        usage.cpu = self.servers.iter_mut().map(cpu_time).sum::<f64>() - self.cpu;
+        usage.cpu = self.servers.iter_mut().map(cpu_of).sum::<f64>() - self.cpu;
         usage
     }
 }
 
-impl Usage {
-    fn add(&mut self, server: &mut Connection) {
-        let info: String = ask(server, &["INFO", "commandstats"]);
-        for line in info.lines() {
-            let Some((command, calls, usec)) = calls(line) else {
-                continue;
-            };
-            self.all += calls;
-            if command == "evalsha" {
-                self.evalsha += calls;
-                self.most = self.most.max(calls);
-                self.script += usec;
-            }
-        }
-    }
+/// The commands of a server, how often each was called, and the microseconds of that; without the bench's own.
+fn commands(server: &mut Connection) -> Vec<(String, usize, f64)> {
+    let info: String = ask(server, &["INFO", "commandstats"]);
+    let all = info.lines().filter_map(|line| {
+        let (command, numbers) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let (calls, rest) = numbers.split_once(",usec=")?;
+        let usec = rest.split(',').next()?.parse().ok()?;
+        let is_own = command.starts_with("config") || command == "info";
+        (!is_own).then_some((command.to_owned(), calls.parse().ok()?, usec))
+    });
+    all.collect()
 }
 
-/// A command, how often it was called, and the microseconds of that.
-fn calls(line: &str) -> Option<(&str, usize, f64)> {
-    let (command, numbers) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-    let (calls, rest) = numbers.split_once(",usec=")?;
-    let usec = rest.split(',').next()?.parse().ok()?;
-    // The bench's own.
-    let ours = !command.starts_with("config") && command != "info";
-    ours.then_some((command, calls.parse().ok()?, usec))
+fn connections(server: &mut Connection) -> usize {
+    let info: String = ask(server, &["INFO", "stats"]);
+    let mut lines = info.lines();
+    let count = lines.find_map(|line| line.strip_prefix("total_connections_received:"));
+    count.expect("a count").parse().expect("a count")
 }
 
 /// The CPU time that the server has used, in seconds.
-fn cpu_time(server: &mut Connection) -> f64 {
+fn cpu_of(server: &mut Connection) -> f64 {
     let info: String = ask(server, &["INFO", "cpu"]);
     let used = info.lines().filter_map(|line| {
         let (name, seconds) = line.split_once(':')?;
@@ -80,4 +90,16 @@ fn cpu_time(server: &mut Connection) -> f64 {
         is_own.then(|| seconds.parse::<f64>().expect("seconds"))
     });
     used.sum()
+}
+
+/// The CPU time that the threads of processes have used.
+pub(crate) fn cpu_time(processes: &[u32]) -> Duration {
+    let tasks = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = processes.iter().filter_map(|pid| tasks(pid).ok());
+    let used = tasks.flatten().map_while(Result::ok).filter_map(|task| {
+        // A thread may have ended.
+        let times = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        times.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(used.sum())
 }
