@@ -77,7 +77,7 @@ impl Scripts {
         let mut connection = connect(url);
         let mut load = |name| ask(&mut connection, &["SCRIPT", "LOAD", &lua::whole(name)]);
         let (acquire, release) = (load("lock/acquire"), load("lock/release"));
-        let kinds = [":fence", ":queue", ":waiters", ":readers", ":holders"];
+        let kinds = [":fence", ":queue", ":waiters", ":read_queue", ":holders"];
         let keys = [""].into_iter().chain(kinds);
         Scripts {
             acquire,
