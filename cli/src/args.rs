@@ -54,7 +54,7 @@ fn globals() -> [Arg; 5] {
         option(
             "url",
             "URL",
-            "Where locks live: see below [default: $CROSSLOCK_URL, else file:]",
+            "URL of the locks: see crosslock --help [default: $CROSSLOCK_URL, else file:]",
         ),
         option(
             "namespace",
