@@ -24,6 +24,7 @@ mod pending;
 mod places;
 mod resources;
 mod script;
+#[cfg(all(feature = "file", feature = "value"))]
 mod strace;
 mod telling;
 mod threads;
@@ -99,6 +100,7 @@ const ROLES: &[Role] = &[
     ("has a line that needs more room", disks::need_more_room),
     #[cfg(feature = "file")]
     ("has a disk that can't be written", disks::write_in_vain),
+    #[cfg(all(feature = "file", feature = "value"))]
     ("plays", strace::play),
     ("holds many locks", resources::hold_many),
     ("closes with many locks", resources::close_with_many),
