@@ -57,8 +57,7 @@ impl Locker {
     ///   So does every later call, at once.
     /// - **Guards are lost**, by [`LostReason::Closed`](crate::LostReason::Closed), and their locks are released: the
     ///   next waiter gets them. Their [`at_least_for`](crate::LockGuard::at_least_for) counts, a value that was changed
-    ///   and
-    /// not   stored is dropped. What isn't released in time is free when its ttl is over.
+    ///   and not stored is dropped. What isn't released in time is free when its ttl is over.
     /// - **It waits** until that is done, and until other threads' calls and releases are over, but returns within 500
     ///   ms, whatever the network does. Then the program may exit.
     ///
