@@ -5,6 +5,7 @@
 #
 #   ./tests/mutants.sh              # the library as it is, which must pass, and all mutants
 #   ./tests/mutants.sh MUTANT...    # some of them; `none` is the library as it is
+#   ./tests/mutants.sh --tests      # those that a test finds
 #   ./tests/mutants.sh --check      # only whether each patch says what it must, and still applies
 #
 # docs/testing.md says what a patch begins with, and when a mutant counts as found.
@@ -51,48 +52,48 @@ check() {
   echo "all $# patches apply"
 }
 
-# All files that git knows or would add, with times that are later than those of any build.
+# All files that git knows or would add. A file that is in the copy already, and the same, keeps its time, so that what cargo has
+# built of it stands; the others have times that are later than those of any build.
 copy_library() {
-  rm -rf "$copy"
-  mkdir -p "$copy"
+  local fresh="$work/fresh" file
+  rm -rf "$fresh"
+  mkdir -p "$fresh" "$copy"
   git ls-files -z --cached --others --exclude-standard |
     while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
-    tar --create --null --files-from=- | tar --extract --touch --directory="$copy"
+    tar --create --null --files-from=- | tar --extract --touch --directory="$fresh"
+  (cd "$fresh" && find . -type f -print0) | while IFS= read -r -d '' file; do
+    cmp --silent "$fresh/$file" "$copy/$file" || continue
+    touch --reference="$copy/$file" "$fresh/$file"
+  done
+  rm -rf "$copy"
+  mv "$fresh" "$copy"
 }
 
 # In the copy, git must not look for the repository around it.
 patch_copy() { (cd "$copy" && GIT_CEILING_DIRECTORIES="$work" git apply "$@"); }
 
-# The torture program in the copy. A build that fails is no violation.
-run() {
-  local name="$1" seconds="$2" class="$3" faults="$4" log="$work/$1.txt" topology="${5:-single}"
-  (
-    cd "$copy"
-    export CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0
-    # With the program that it runs, which cargo builds for tests of its own package.
-    torture=(cargo test --locked --quiet -p crosslock-cli -p crosslock-torture --test program --test torture)
-    "${torture[@]}" --no-run > "$log" 2>&1 || { cat "$log" >&2; fail "$name can't be built"; }
-    TORTURE_SECONDS="$seconds" TORTURE_CLASS="$class" TORTURE_FAULTS="$faults" TORTURE_TOPOLOGY="$topology" \
-      "${torture[@]}" >> "$log" 2>&1 ||
-      echo "it failed" >> "$log"
-  )
+# Cargo, on the copy, for as long as $limit.
+cargo_test() {
+  (cd "$copy" && CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0 timeout "${limit:-2h}" cargo test --locked --quiet "$@")
 }
 
-# The test in the copy that a patch names. A build that fails doesn't find it.
-test_mutant() {
-  local name="$1" target test log="$work/$1.txt"
-  read -r target test <<< "$(says "$name" test)"
-  (
-    cd "$copy"
-    export CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0
-    case "$target" in
-      lib) tests=(cargo test --locked --quiet -p crosslock --all-features --lib) ;;
-      local_queue) tests=(cargo test --locked --quiet -p crosslock-local-queue) ;;
-      *) tests=(cargo test --locked --quiet -p crosslock-tests --all-features --test "$target") ;;
-    esac
-    "${tests[@]}" --no-run > "$log" 2>&1 || { cat "$log" >&2; fail "$name can't be built"; }
-    ! "${tests[@]}" -- --exact "$test" >> "$log" 2>&1 && grep -q '^test result: FAILED. 0 passed; 1 failed' "$log"
-  )
+# A row of the table at the end: the mutant, whether it was found, by what, and in how many seconds.
+rows=()
+survivors=()
+row() {
+  rows+=("$(printf '%-30s %-8s %-9s %7d  %s' "$1" "$2" "$3" "$5" "$4")")
+  [[ "$3" =~ ^(found|passes)$ ]] || survivors+=("$1")
+  printf '%s\n' "${rows[-1]}"
+}
+
+# The torture program in the copy, with the program that it runs, which cargo builds for tests of its own package.
+torture() { cargo_test -p crosslock-cli -p crosslock-torture --test program --test torture "$@"; }
+
+# Runs it for so many seconds. A build that fails is no violation.
+run() {
+  local log="$work/$1.txt"
+  TORTURE_SECONDS="$2" TORTURE_CLASS="$3" TORTURE_FAULTS="$4" TORTURE_TOPOLOGY="${5:-single}" torture > "$log" 2>&1 ||
+    echo "it failed" >> "$log"
 }
 
 # Whether a mutant was found by one of its rules. A queue that changes its order breaks no safety.
@@ -107,35 +108,94 @@ found() {
 }
 
 run_unbroken() {
-  if run none 12 both "stop holder past ttl,lose reply to acquire,flushall" && ! grep -qx "it failed" "$work/none.txt"; then
-    echo "== the library as it is: passes"
-  else
-    echo "== the library as it is: fails"
-    return 1
-  fi
+  local verdict=fails
+  SECONDS=0
+  run none 12 both "stop holder past ttl,lose reply to acquire,flushall"
+  grep -qx "it failed" "$work/none.txt" || verdict=passes
+  row "the library as it is" "" "$verdict" "no rule" "$SECONDS"
 }
 
-run_mutant() {
-  local name="$1" counts verdict=found
-  patch_copy "$patches/$name.patch" || fail "$name.patch doesn't apply to the copy"
-  if [ -n "$(says "$name" test)" ]; then
-    test_mutant "$name" || verdict=SURVIVES
-    patch_copy --reverse "$patches/$name.patch" || fail "$name.patch can't be taken back"
-    echo "== $name, which breaks $(says "$name" breaks): $verdict by $(says "$name" test)"
-    [ "$verdict" = found ]
-    return
+# Most are found in a third of the time; those that aren't run again, for all of it.
+torture_mutant() {
+  local name="$1" part verdict=SURVIVES counts
+  SECONDS=0
+  patch_copy "$patches/$name.patch"
+  if torture --no-run > "$work/$name.txt" 2>&1; then
+    for part in 3 1; do
+      run "$name" "$(($(says "$name" seconds) / part))" "$(says "$name" class)" "$(says "$name" faults)" "$(says "$name" topology)"
+      if found "$name"; then verdict=found; break; fi
+    done
+  else
+    verdict="NOT BUILT"
   fi
-  run "$name" "$(says "$name" seconds)" "$(says "$name" class)" "$(says "$name" faults)" "$(says "$name" topology)"
-  patch_copy --reverse "$patches/$name.patch" || fail "$name.patch can't be taken back"
-  counts="$(sed -nE 's/^\| violations of (C[0-9]+) \| ([0-9]+) \|$/\1 \2 times/p' "$work/$name.txt")"
-  counts="${counts:-nothing}"
-  found "$name" || verdict=SURVIVES
-  echo "== $name, which breaks $(says "$name" breaks): $verdict by $(says "$name" rules) (in all: ${counts//$'\n'/, })"
-  if [ "$verdict" = SURVIVES ]; then
-    # It may have ended before its time.
-    grep -E 'panicked|didn.t' "$work/$name.txt" | head -5 || true
-    return 1
-  fi
+  patch_copy --reverse "$patches/$name.patch"
+  counts="$(sed -nE 's/^\| violations of (C[0-9]+) \| ([0-9]+) \|$/\1 \2 times/p' "$work/$name.txt" | paste -sd, | sed 's/,/, /g')"
+  row "$name" "$(says "$name" breaks)" "$verdict" "torture, $(says "$name" rules): ${counts:-nothing}" "$SECONDS"
+  # It may have ended before its time.
+  [ "$verdict" = found ] || grep -E 'panicked|didn.t|^error' "$work/$name.txt" | head -5 || true
+}
+
+# Which engine a mutant breaks, and its test is about; nothing if it may be more than one.
+engine_of() {
+  local target test engine
+  read -r target test <<< "$(says "$1" test)"
+  case "$target $test" in
+    redis_* | "lib engine::redis::"*) engine=redis ;;
+    etcd* | "lib engine::etcd::"*) engine=etcd ;;
+    zookeeper* | "lib engine::zookeeper::"*) engine=zookeeper ;;
+    *) return ;;
+  esac
+  sed -n 's|^+++ b/||p' "$patches/$1.patch" | grep -qv "^src/engine/$engine/" || echo "$engine"
+}
+
+# How cargo is told of a target.
+arguments_of() {
+  case "$1" in
+    lib) echo "-p crosslock --all-features --lib" ;;
+    local_queue) echo "-p crosslock-local-queue --test local_queue" ;;
+    *) echo "-p crosslock-tests --all-features --test $1" ;;
+  esac
+}
+
+# Builds what tests of these mutants need, with all of them in the copy; then their tests one by one. The seconds are those of the
+# test, and for the first one those of the build, too. A build that fails finds nothing, nor does a test that doesn't end.
+test_mutants() {
+  local name target test arguments verdict built=yes
+  SECONDS=0
+  for name in "$@"; do patch_copy "$patches/$name.patch"; done
+  for name in "$@"; do
+    read -r target test <<< "$(says "$name" test)"
+    read -ra arguments <<< "$(arguments_of "$target")"
+    verdict=SURVIVES
+    if ! cargo_test "${arguments[@]}" --no-run > "$work/$name.txt" 2>&1; then
+      verdict="NOT BUILT"
+      cat "$work/$name.txt" >&2
+    elif ! limit=10m cargo_test "${arguments[@]}" -- --exact "$test" >> "$work/$name.txt" 2>&1 &&
+      grep -q '^test result: FAILED. 0 passed; 1 failed' "$work/$name.txt"; then
+      verdict=found
+    fi
+    row "$name" "$(says "$name" breaks)" "$verdict" "$target $test" "$SECONDS"
+    SECONDS=0
+  done
+  for name in "$@"; do patch_copy --reverse "$patches/$name.patch"; done
+}
+
+# Mutants of different engines are in the copy at once, because the test of one engine runs no code of another: they are built once.
+test_all() {
+  local name engine of_redis=() of_etcd=() of_zookeeper=() together
+  for name in "$@"; do
+    engine="$(engine_of "$name")"
+    case "$engine" in
+      redis) of_redis+=("$name") ;;
+      etcd) of_etcd+=("$name") ;;
+      zookeeper) of_zookeeper+=("$name") ;;
+      *) test_mutants "$name" ;;
+    esac
+  done
+  for ((number = 0; number < $#; number++)); do
+    together=("${of_redis[@]:number:1}" "${of_etcd[@]:number:1}" "${of_zookeeper[@]:number:1}")
+    [ ${#together[@]} -eq 0 ] || test_mutants "${together[@]}"
+  done
 }
 
 all=()
@@ -149,18 +209,23 @@ fi
 
 chosen=("$@")
 [ $# -gt 0 ] || chosen=(none "${all[@]}")
+by_test=() by_torture=()
+[ "${1:-}" != --tests ] || chosen=("${all[@]}")
 for name in "${chosen[@]}"; do
   [ "$name" = none ] || [ -e "$patches/$name.patch" ] || fail "there is no mutant $name"
+  if [ "$name" != none ] && [ -n "$(says "$name" test)" ]; then
+    # Those of the tests beside the code come first, and so together.
+    if [[ "$(says "$name" test)" = lib\ * ]]; then by_test=("$name" "${by_test[@]}"); else by_test+=("$name"); fi
+  elif [ "${1:-}" != --tests ]; then
+    by_torture+=("$name")
+  fi
 done
 check "${all[@]}"
 copy_library
-survivors=()
-for name in "${chosen[@]}"; do
-  if [ "$name" = none ]; then
-    run_unbroken || survivors+=("the library as it is")
-  else
-    run_mutant "$name" || survivors+=("$name")
-  fi
+test_all "${by_test[@]}"
+for name in "${by_torture[@]}"; do
+  if [ "$name" = none ]; then run_unbroken; else torture_mutant "$name"; fi
 done
-rm -rf "$copy"
+printf '\n%-30s %-8s %-9s %7s  %s\n' mutant breaks verdict seconds "by"
+printf '%s\n' "${rows[@]}"
 [ ${#survivors[@]} -eq 0 ] || fail "see $work: $(IFS=,; echo "${survivors[*]}")"
