@@ -11,6 +11,8 @@
 
 #[path = "../../../../src/base/mod.rs"]
 mod base;
+#[path = "../scripts/corpus/mod.rs"]
+mod corpus;
 mod engine;
 mod play;
 #[path = "../scripts/steps.rs"]
@@ -23,6 +25,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{TestCaseError, TestError, TestRunner};
 
+use self::corpus::{of_all, play_all};
 use self::engine::subject::Place;
 use self::play::Play;
 use self::steps::of_one_name;
@@ -37,8 +40,8 @@ fn play(cases: u32, place: Place) -> usize {
     };
     let outcome = TestRunner::new(config).run(&of_one_name(), |(claims, steps)| {
         let mut play = Play::new(&claims, place, None);
-        for (_, step) in steps {
-            let done = play.apply(step).map_err(TestCaseError::fail)?;
+        for (at, step) in steps {
+            let done = play.apply(at, step).map_err(TestCaseError::fail)?;
             steps_done.set(steps_done.get() + usize::from(done));
         }
         Ok(())
@@ -75,6 +78,15 @@ fn rules_that_give_leases_unasked_agree_with_the_model() {
     assert!(steps > 25_000, "only {steps}");
 }
 
+#[test]
+fn named_sequences_go_as_they_are_written() {
+    for place in [Place::Memory, Place::File, Place::GivingFile] {
+        play_all(&of_all(), |named| {
+            named.play(&mut Play::new(&named.claims, place, None))
+        });
+    }
+}
+
 /// What goes wrong in a model, and is to be told from the rules.
 const MUTANTS: [Mutant; 11] = [
     Mutant::AbandonmentNotTold,
@@ -102,7 +114,9 @@ fn every_broken_model_is_told_from_the_rules() {
             let sequence = sequences.new_tree(&mut runner);
             let (claims, steps) = sequence.expect("nothing is filtered").current();
             let mut play = Play::new(&claims, Place::Memory, Some(mutant));
-            steps.into_iter().any(|(_, step)| play.apply(step).is_err())
+            steps
+                .into_iter()
+                .any(|(at, step)| play.apply(at, step).is_err())
         });
         println!("{mutant:?}: {tries:?}");
         assert!(tries.is_some(), "{mutant:?} makes no difference");

@@ -4,43 +4,57 @@
 //! all that memory and directories know. So an owner that isn't told yet that it has the lock doesn't act as if it had it. After each
 //! tick somebody looks.
 
+mod passing;
+
 use crosslock_protocol::mutant::Mutant;
 use crosslock_protocol::server::{
     Acquire, Acquired, Adopt, Answer, Call, Messages, Mode, Name, Names, Owner, Release, Released,
     Renew, Renewed, Says, Server, Ticks, Token, Wait, run,
 };
 
+use self::passing::Passing;
 use crate::base::token::Ending;
+use crate::corpus::{After, Plays};
 use crate::engine;
+use crate::engine::Outcome;
 use crate::engine::subject::{Ask, Place, Seen, Subject, ticks};
-use crate::steps::{Claim, End, Step};
+use crate::steps::{At, Claim, End, NAMES, Step};
 
 /// Longer than any sequence of steps: those that wait needn't ask again.
 const FOR_EVER: Ticks = Ticks::MAX;
 
 /// Nobody else's number.
 const LOOKER: Owner = 7;
+const ALL: Names = Names {
+    first: 0,
+    count: NAMES,
+};
 
 pub(crate) struct Play {
-    name: Name,
+    names: Vec<Name>,
     mutant: Option<Mutant>,
     /// The clock of the model's server.
     clock: Token,
     subject: Subject,
     owners: Vec<Player>,
-    /// Since the last exclusive holder, one was let in that never heard of it. The scripts say that it abandoned the lock.
-    was_unheard: bool,
+    /// Of each name: since the last exclusive holder, one was let in that never heard of it. The scripts say that it abandoned
+    /// the lock.
+    was_unheard: Vec<bool>,
     /// The last token of the rules.
     last: u64,
+    /// The last answer of the model.
+    answer: Option<Answer>,
+    /// The last call that passed a lease on, and its tokens: what may be asked a second time, before others ask for anything.
+    passing: Option<(Call, Passing, (Token, u64))>,
 }
 
 #[derive(Clone, Copy)]
 struct Player {
+    names: Names,
     mode: Mode,
     held_as: Mode,
     /// Of a lease that it knows of: the model's, and that of the rules.
     tokens: Option<(Token, u64)>,
-    is_broken: bool,
     has_kept: bool,
 }
 
@@ -58,25 +72,30 @@ fn agree<T: PartialEq + std::fmt::Debug>(what: &str, model: T, rules: T) -> Resu
 impl Play {
     pub(crate) fn new(claims: &[Claim], place: Place, mutant: Option<Mutant>) -> Self {
         let owners = claims.iter().map(|claim| Player {
+            names: claim.names,
             mode: claim.mode,
             held_as: claim.mode.held(),
             tokens: None,
-            is_broken: false,
             has_kept: false,
         });
         Play {
-            name: Name::default(),
+            names: vec![Name::default(); NAMES.into()],
             mutant,
             clock: 1_000_000,
-            subject: Subject::new(place),
+            subject: Subject::new(NAMES.into(), place),
             owners: owners.collect(),
-            was_unheard: false,
+            was_unheard: vec![false; NAMES.into()],
             last: 0,
+            answer: None,
+            passing: None,
         }
     }
 
     /// Says whether anything was done.
-    pub(crate) fn apply(&mut self, step: Step) -> Checked {
+    pub(crate) fn apply(&mut self, at: At, step: Step) -> Checked {
+        if !matches!(step, Step::Renew { .. } | Step::Tick | Step::Again(_)) {
+            self.passing = None;
+        }
         let done = match step {
             Step::Ask {
                 owner,
@@ -84,33 +103,33 @@ impl Play {
                 promise,
                 ..
             } => self.ask(owner, ttl, promise.is_some()),
-            Step::Renew { owner, ttl } => self.renew(owner, ttl),
-            Step::Release { owner, end, keep } => self.release(owner, end, keep),
-            Step::Downgrade { owner, more, ttl } => self.downgrade(owner, more, ttl),
+            Step::Renew { owner, ttl } => self.renew(at, owner, ttl),
+            Step::Release { owner, end, keep } => self.release(at, owner, end, keep),
+            Step::Downgrade { owner, more, ttl } => self.downgrade(at, owner, more, ttl),
             Step::Adopt {
                 owner,
                 from,
                 more,
                 ttl,
-            } => self.adopt((owner, from), more, ttl),
-            Step::Permits => self.permits(),
-            Step::Break => self.break_lock(),
+            } => self.adopt(at, (owner, from), more, ttl),
+            Step::Permits => self.permits(at),
+            Step::Break => self.break_lock(at),
             Step::Tick => self.tick(),
             // What would be a loss of keys is the death of one.
             Step::Delete(_) | Step::Forget => self.die(),
-            Step::Again(_) | Step::Ear(..) | Step::Copy | Step::FailOver | Step::Foreign(_) => {
-                return Ok(false);
-            }
+            Step::Again(_) => self.pass_again(),
+            Step::Ear(..) | Step::Copy | Step::FailOver | Step::Foreign(_) => Ok(false),
         }?;
-        agree(
-            "who has it and who waits",
-            seen_of(&self.name),
-            self.subject.seen(),
-        )?;
+        self.agree_on_all("who has it and who waits")?;
         Ok(done)
     }
 
-    fn model(&mut self, call: Call) -> Answer {
+    fn agree_on_all(&self, what: &str) -> Result<(), String> {
+        let model: Vec<_> = self.names.iter().map(seen_of).collect();
+        agree(what, model, self.subject.seen())
+    }
+
+    fn model(&mut self, names: Names, call: Call) -> Answer {
         self.clock += 10_000;
         let server = Server {
             now: self.clock,
@@ -118,19 +137,60 @@ impl Play {
             hand_overs: 1024,
             mutant: self.mutant,
         };
-        let names = Names::one(0);
-        let mut all = [std::mem::take(&mut self.name)];
-        let answer = run(names.of(&mut all), call, server, &mut Messages::new());
-        let [name] = all;
-        self.name = name;
+        let names = names.of(&mut self.names);
+        let answer = run(names, call, server, &mut Messages::new());
+        self.answer = Some(answer);
         answer
+    }
+
+    /// The names that an owner wants.
+    fn wanted(&self, names: Names) -> impl Iterator<Item = &Name> {
+        let all = self.names.iter().enumerate();
+        all.filter(move |(at, _)| names.has(*at))
+            .map(|(_, name)| name)
+    }
+
+    fn is_held_by(&self, owner: Owner, names: Names) -> bool {
+        self.wanted(names).all(|name| name.is_held_by(owner))
+    }
+
+    /// Whether its lease was broken, and would last.
+    fn is_refused(&self, owner: Owner, names: Names) -> bool {
+        let mut broken = self.wanted(names).flat_map(|name| &name.broken);
+        broken.any(|one| one.owner == owner && one.lasts > 0)
+    }
+
+    /// Whether the scripts and the rules answer the owner alike.
+    fn may_ask(&self, owner: Owner, player: Player) -> bool {
+        // An owner is of one call, which wants one thing.
+        let wants_another = player.tokens.is_some() && player.held_as != player.mode.held();
+        // The scripts refuse it until the last of the leases that were broken would be over; the rules, until its own.
+        let mut names = self.wanted(player.names);
+        let refuses = names.any(|name| name.refuses_broken(owner));
+        let agree = refuses == self.is_refused(owner, player.names);
+        // Of several names the scripts look at no further than the first that is taken.
+        let is_taken = |name: &Name| name.lock.is_some() && !name.is_held_by(owner);
+        let is_told = player.names.count == 1 || !self.wanted(player.names).any(is_taken);
+        !wants_another && agree && (is_told || !refuses)
+    }
+
+    /// One that waits keeps its place, and what it has of several names, and is let in for as long as it needs to ask.
+    fn keep_places(&mut self, owner: Owner, names: Names) {
+        for name in names.of(&mut self.names) {
+            let mut waiters = name.waiters.iter_mut();
+            if let Some(waiter) = waiters.find(|one| one.owner == owner) {
+                waiter.ttl = FOR_EVER;
+            }
+            let mut lock = name.lock.as_mut();
+            if let Some(lock) = lock.take_if(|lock| lock.says == Says::Owner(owner)) {
+                lock.lasts = Some(FOR_EVER);
+            }
+        }
     }
 
     fn ask(&mut self, owner: Owner, ttl: Ticks, waits: bool) -> Checked {
         let player = self.owners[usize::from(owner)];
-        // An owner is of one call, which wants one thing.
-        let wants_another = player.tokens.is_some() && player.held_as != player.mode.held();
-        if player.is_broken || wants_another {
+        if !self.may_ask(owner, player) {
             return Ok(false);
         }
         self.owners[usize::from(owner)].held_as = player.mode.held();
@@ -138,31 +198,26 @@ impl Play {
             promise: FOR_EVER,
             inbox: None,
         };
-        let asked = self.model(Call::Acquire(Acquire {
+        let call = Call::Acquire(Acquire {
             owner,
             ttl,
             mode: player.mode,
             wait: waits.then_some(wait),
             valued: false,
-        }));
-        let Answer::Acquired(model) = asked else {
+        });
+        let Answer::Acquired(model) = self.model(player.names, call) else {
             unreachable!("it was asked for the lock");
         };
-        let mut waiters = self.name.waiters.iter_mut();
-        if let Some(waiter) = waiters.find(|one| one.owner == owner) {
-            // It is let in for as long as it needs to ask.
-            waiter.ttl = FOR_EVER;
+        if matches!(model, Acquired::Taken(_)) {
+            self.keep_places(owner, player.names);
         }
-        let ask = Ask {
-            owner,
-            mode: player.mode,
-            ttl,
-        };
+        let ask = player.asks(owner, player.mode, ttl);
         match (model, self.subject.acquire(ask, waits)) {
             (Acquired::Granted { token, .. }, engine::Answer::Granted(its)) => {
                 self.granted(owner, player, (token, its.token.number))?;
             }
-            (Acquired::Taken(_), engine::Answer::Taken { .. }) => {
+            (Acquired::Taken(_), engine::Answer::Taken { .. })
+            | (Acquired::Broken, engine::Answer::Broken) => {
                 self.owners[usize::from(owner)].tokens = None;
             }
             (model, its) => return Err(format!("asked: {model:?} and {its:?}")),
@@ -187,12 +242,15 @@ impl Play {
         }
         self.last = self.last.max(its);
         let (model, rules) = (token.rem_euclid(4) == 3, its % 4 == 3);
-        if !(self.was_unheard && model) {
+        let was_unheard = player.names.of(&mut self.was_unheard);
+        if !(model && was_unheard.contains(&true)) {
             agree("abandoned", model, rules)?;
         }
         if player.mode.is_exclusive() {
             // Who gives up leaves it to be told again.
-            self.was_unheard &= model && !rules;
+            was_unheard
+                .iter_mut()
+                .for_each(|one| *one &= model && !rules);
         }
         let player = &mut self.owners[usize::from(owner)];
         player.tokens = Some((token, its));
@@ -200,36 +258,43 @@ impl Play {
         Ok(())
     }
 
-    /// Whoever is meant, or has it; `None` for one that knows of no lease.
-    fn who(&self, owner: Option<Owner>) -> Option<(Owner, Player, (Token, u64))> {
-        let owner = owner.or_else(|| seen_of(&self.name).holders.first().copied())?;
-        let player = self.owners[usize::from(owner)];
-        Some((owner, player, player.tokens?))
+    /// Whoever is meant, or has it.
+    fn who(&self, at: At, owner: Option<Owner>) -> Option<(Owner, Player)> {
+        let holders = seen_of(&self.names[usize::from(at)]).holders;
+        let owner = owner.or_else(|| holders.first().copied())?;
+        Some((owner, self.owners[usize::from(owner)]))
     }
 
-    fn renew(&mut self, owner: Option<Owner>, ttl: Ticks) -> Checked {
-        let Some((owner, player, _)) = self.who(owner) else {
+    fn renew(&mut self, at: At, owner: Option<Owner>, ttl: Ticks) -> Checked {
+        let Some((owner, player)) = self.who(at, owner) else {
             return Ok(false);
         };
+        // Who doesn't know that it has it doesn't renew it.
+        if player.tokens.is_none() && self.wanted(player.names).any(|one| one.is_held_by(owner)) {
+            return Ok(false);
+        }
         let mode = player.held_as;
-        let renewed = self.model(Call::Renew(Renew {
+        let refused = self.is_refused(owner, player.names);
+        let ask = Renew {
             owner,
             ttl,
             mode,
             value: None,
             granted: 0,
-        }));
-        let its = self.subject.renew(Ask { owner, mode, ttl });
-        agree("renewed", renewed == Answer::Renewed(Renewed::Done), its)?;
+        };
+        let renewed = self.model(player.names, Call::Renew(ask));
+        let its = self.subject.renewal(player.asks(owner, mode, ttl));
+        let model = renewed == Answer::Renewed(Renewed::Done);
+        agree("renewed", model, its.is_done())?;
+        let model = refused && renewed == Answer::Renewed(Renewed::Broken);
+        agree("told that it was broken", model, its == Outcome::BROKEN)?;
         Ok(true)
     }
 
-    fn release(&mut self, owner: Option<Owner>, end: End, keep: Option<Ticks>) -> Checked {
-        let owner = owner.or_else(|| seen_of(&self.name).holders.first().copied());
-        let owner = owner.unwrap_or(0);
-        let player = self.owners[usize::from(owner)];
+    fn release(&mut self, at: At, owner: Option<Owner>, end: End, keep: Option<Ticks>) -> Checked {
+        let (owner, player) = self.who(at, owner).unwrap_or((0, self.owners[0]));
         let Some((token, its)) = player.tokens else {
-            self.give_up(owner)?;
+            self.give_up(owner, player.names, player.held_as)?;
             return Ok(true);
         };
         let last = |token: Token, more: Token| token + 2 * more;
@@ -248,9 +313,8 @@ impl Play {
             }
         };
         // Once: an owner is of one call.
-        let may_keep = self.name.is_held_by(owner) && counter_after > 0 && !player.has_kept;
-        let keep = keep.filter(|_| may_keep);
-        let had = self.name.is_held_by(owner);
+        let had = self.is_held_by(owner, player.names);
+        let keep = keep.filter(|_| had && counter_after > 0 && !player.has_kept);
         let mode = player.held_as;
         let ask = Release {
             owner,
@@ -259,12 +323,8 @@ impl Play {
             value: None,
             keep,
         };
-        let released = self.model(Call::Release(ask));
-        let its = Ask {
-            owner,
-            mode,
-            ttl: 1,
-        };
+        let released = self.model(player.names, Call::Release(ask));
+        let its = player.asks(owner, mode, 1);
         let done = self.subject.release(its, ending, keep.unwrap_or(0));
         let model = had && released == Answer::Released(Released::Done);
         agree("released", model, done)?;
@@ -275,20 +335,18 @@ impl Play {
     }
 
     /// One that doesn't know what it has.
-    fn give_up(&mut self, owner: Owner) -> Result<(), String> {
-        let mode = match self.owners.get(usize::from(owner)) {
-            Some(player) => player.held_as,
-            None => Mode::Exclusive,
-        };
-        self.model(Call::Release(Release {
+    fn give_up(&mut self, owner: Owner, names: Names, mode: Mode) -> Result<(), String> {
+        let release = Release {
             owner,
             counter_after: 0,
             mode,
             value: None,
             keep: None,
-        }));
+        };
+        self.model(names, Call::Release(release));
         let ask = Ask {
             owner,
+            names,
             mode,
             ttl: 1,
         };
@@ -296,154 +354,105 @@ impl Play {
         if let Some(player) = self.owners.get_mut(usize::from(owner)) {
             player.tokens = None;
         }
-        agree("after giving up", seen_of(&self.name), self.subject.seen())
+        self.agree_on_all("after giving up")
     }
 
-    fn downgrade(&mut self, owner: Option<Owner>, more: Token, ttl: Ticks) -> Checked {
-        let Some((owner, player, (token, its))) = self.who(owner) else {
-            return Ok(false);
-        };
-        if self.name.owner() != Some(owner) {
-            return Ok(false);
-        }
-        let mode = player.held_as;
-        let ask = Renew {
-            owner,
-            ttl,
-            mode,
-            value: None,
-            granted: 0,
-        };
-        let counter_after = token + 2 * more + 1;
-        let downgraded = self.model(Call::Downgrade { ask, counter_after });
-        let last_used = its + 2 * more.unsigned_abs();
-        let its = self.subject.downgrade(Ask { owner, mode, ttl }, last_used);
-        let (Answer::Downgraded(token @ 1..), Some(its)) = (downgraded, its) else {
-            return Err(format!("downgraded: {downgraded:?} and {its:?}"));
-        };
-        self.passed((owner, Mode::Read), (token, its.number), last_used)
-    }
-
-    /// A lease goes on with another token.
-    fn passed(
-        &mut self,
-        (owner, held_as): (Owner, Mode),
-        tokens: (Token, u64),
-        last_used: u64,
-    ) -> Checked {
-        if tokens.1 <= last_used.max(self.last) {
-            return Err(format!("token {} after {last_used}", tokens.1));
-        }
-        if held_as.is_exclusive() {
-            agree("abandoned", tokens.0.rem_euclid(4) == 3, tokens.1 % 4 == 3)?;
-        }
-        self.last = tokens.1;
-        let player = &mut self.owners[usize::from(owner)];
-        (player.tokens, player.held_as) = (Some(tokens), held_as);
-        Ok(true)
-    }
-
-    fn adopt(&mut self, (owner, from): (Owner, Option<Owner>), more: Token, ttl: Ticks) -> Checked {
-        let Some((from, player, (token, its))) = self.who(from) else {
-            return Ok(false);
-        };
-        let new = self.owners[usize::from(owner)];
-        let seen = self.subject.seen();
-        let all = [&seen.holders, &seen.queue, &seen.readers];
-        let is_new = !all.iter().any(|list| list.contains(&owner)) && !new.is_broken;
-        let mode = player.held_as;
-        if owner == from || !is_new || new.mode.held() != mode {
-            return Ok(false);
-        }
-        let adopted = self.model(Call::Adopt(Adopt {
-            owner,
-            ttl,
-            mode,
-            from,
-            counter_after: token + 2 * more + 1,
-        }));
-        let last_used = its + 2 * more.unsigned_abs();
-        let its = self
-            .subject
-            .adopt(Ask { owner, mode, ttl }, from, last_used);
-        self.owners[usize::from(from)].tokens = None;
-        match (adopted, its) {
-            (Answer::Adopted(0), None) => Ok(true),
-            (Answer::Adopted(token), Some(its)) if token > 0 => {
-                self.passed((owner, mode), (token, its.number), last_used)
-            }
-            (model, its) => Err(format!("adopted: {model:?} and {its:?}")),
-        }
-    }
-
-    fn permits(&mut self) -> Checked {
+    fn permits(&mut self, at: At) -> Checked {
         const OF: u8 = 8;
-        let Answer::Permits(out) = self.model(Call::Permits) else {
+        let Answer::Permits(out) = self.model(Names::one(at), Call::Permits) else {
             unreachable!("it was asked for the permits");
         };
         let free = match u32::try_from(out) {
             Ok(out) => u32::from(OF).saturating_sub(out),
             Err(_) => 0,
         };
-        agree("free permits", free, self.subject.free_permits(OF))?;
+        agree("free permits", free, self.subject.free_permits(at, OF))?;
         Ok(true)
     }
 
     /// Where somebody has it that doesn't know, the scripts refuse that one from then on, and the rules let it ask anew.
-    fn break_lock(&mut self) -> Checked {
-        if !self.subject.unaware().is_empty() {
+    fn break_lock(&mut self, at: At) -> Checked {
+        if !self.subject.unaware().concat().is_empty() {
             return Ok(false);
         }
-        let Answer::Broke(broke) = self.model(Call::Break) else {
+        let Answer::Broke(broke) = self.model(Names::one(at), Call::Break) else {
             unreachable!("it was broken");
         };
-        let (holders, owners) = self.subject.break_lock();
+        let (holders, _) = self.subject.break_lock(at);
         agree(
             "whose lease was broken",
             usize::from(broke.holders),
             holders,
         )?;
-        for owner in owners {
-            let player = &mut self.owners[usize::from(owner)];
-            (player.tokens, player.is_broken) = (None, true);
-        }
         Ok(true)
     }
 
     fn tick(&mut self) -> Checked {
+        // A downgrade that is asked for a second time gives the lease no ttl of its own by the rules.
+        let is_adoption = |one: &(_, Passing, _)| matches!(one.1, Passing::Adopt(..));
+        self.passing = self.passing.filter(is_adoption);
         let unaware = self.subject.unaware();
-        self.name.tick();
+        self.names.iter_mut().for_each(Name::tick);
         self.subject.now = self.subject.now.plus(ticks(1));
-        let ended = unaware != self.subject.unaware();
-        self.was_unheard |= ended;
-        self.give_up(LOOKER)?;
+        let pairs = unaware.iter().zip(self.subject.unaware());
+        for (was_unheard, (before, after)) in self.was_unheard.iter_mut().zip(pairs) {
+            *was_unheard |= *before != after;
+        }
+        self.give_up(LOOKER, ALL, Mode::Exclusive)?;
         Ok(true)
     }
 
     /// The process of the first holder ends, or else that of the first that waits.
     fn die(&mut self) -> Checked {
         let seen = self.subject.seen();
-        let mut all = [seen.holders, seen.queue, seen.readers]
-            .into_iter()
-            .flatten();
-        let Some(owner) = all.next() else {
+        let Some(owner) = seen.iter().find_map(|seen| seen.all().next()) else {
             return Ok(false);
         };
-        self.was_unheard |= self.subject.unaware().contains(&owner);
-        if self.name.owner() == Some(owner) {
-            self.name.lock = None;
+        for (was_unheard, unaware) in self.was_unheard.iter_mut().zip(self.subject.unaware()) {
+            *was_unheard |= unaware.contains(&owner);
         }
-        let mode = self.owners[usize::from(owner)].held_as;
-        self.model(Call::Release(Release {
+        for name in &mut self.names {
+            if name.owner() == Some(owner) {
+                name.lock = None;
+            }
+        }
+        let player = self.owners[usize::from(owner)];
+        let release = Release {
             owner,
             counter_after: 0,
-            mode,
+            mode: player.held_as,
             value: None,
             keep: None,
-        }));
+        };
+        self.model(player.names, Call::Release(release));
         self.subject.die(owner);
         self.owners[usize::from(owner)].tokens = None;
         Ok(true)
+    }
+}
+
+impl Player {
+    fn asks(&self, owner: Owner, mode: Mode, ttl: Ticks) -> Ask {
+        Ask {
+            owner,
+            names: self.names,
+            mode,
+            ttl,
+        }
+    }
+}
+
+impl Plays for Play {
+    fn play(&mut self, at: At, step: Step) -> Result<bool, String> {
+        self.apply(at, step)
+    }
+
+    fn after(&self) -> After<'_> {
+        After {
+            answer: self.answer,
+            messages: &[],
+            names: &self.names,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The model of the scripts next to the scripts of `lua/`, on a real server.
 
 mod broken;
+mod corpus;
 mod play;
 mod replayer;
 mod rules;
@@ -12,6 +13,7 @@ use std::cell::{Cell, RefCell};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRunner};
 
+use self::corpus::{of_all, of_scripts, play_all};
 use self::play::Play;
 use self::replayer::{Difference, Replayer};
 use self::steps::{INBOXES, NAMES, Sequence, of_one_name, of_several_names};
@@ -63,4 +65,13 @@ fn any_sequence_on_several_names_agrees_with_the_model() {
     let steps = replay(NAMES.into(), 600, of_several_names());
     println!("{steps} steps");
     assert!(steps > 10_000, "only {steps}");
+}
+
+#[test]
+fn named_sequences_go_as_they_are_written() {
+    let mut replayer = Replayer::start(NAMES.into(), INBOXES.into());
+    let all: Vec<_> = of_all().into_iter().chain(of_scripts()).collect();
+    play_all(&all, |named| {
+        named.play(&mut Play::new(&named.claims, &mut replayer))
+    });
 }

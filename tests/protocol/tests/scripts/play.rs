@@ -5,6 +5,7 @@ use crosslock_protocol::server::{
     Renew, Ticks, Token, Wait,
 };
 
+use super::corpus::{After, Plays};
 use super::replayer::{Difference, Outcome, Replayer};
 use super::rules::{Done, Rules};
 use super::steps::{At, Claim, End, OWNERS, Step};
@@ -16,6 +17,8 @@ pub(crate) struct Play<'a> {
     calls: Vec<(Names, Call)>,
     values: u16,
     rules: Rules,
+    /// What became of the last call.
+    last: Option<Outcome>,
 }
 
 #[derive(Clone, Copy)]
@@ -44,6 +47,7 @@ impl<'a> Play<'a> {
             calls: Vec::new(),
             values: 0,
             rules,
+            last: None,
         }
     }
 
@@ -69,6 +73,7 @@ impl<'a> Play<'a> {
         checked.map_err(|rule| self.replayer.breaks(&rule, &before))?;
         self.calls.push((names, call));
         self.learn(call, &outcome);
+        self.last = Some(outcome);
         Ok(true)
     }
 
@@ -226,6 +231,22 @@ impl<'a> Play<'a> {
             if message.token > 0 && player.claim.names.count == 1 {
                 player.token = Some(message.token);
             }
+        }
+    }
+}
+
+impl Plays for Play<'_> {
+    fn play(&mut self, at: At, step: Step) -> Result<bool, String> {
+        let done = self.apply(at, step);
+        done.map_err(|Difference(text)| text)
+    }
+
+    fn after(&self) -> After<'_> {
+        let last = self.last.as_ref();
+        After {
+            answer: last.map(|outcome| outcome.answer),
+            messages: last.map_or(&[], |outcome| &outcome.messages),
+            names: self.replayer.names(),
         }
     }
 }

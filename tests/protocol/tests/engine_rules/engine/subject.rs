@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crosslock_protocol::server::{Mode, Ticks};
+use crosslock_protocol::server::{Mode, Names, Ticks};
 
 use super::rules::{Entry, EntryState, NameState, PresenceId, Table, Values};
 use super::{Answer, Change, Grant, Outcome, Release, Request};
@@ -15,9 +15,9 @@ use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
 use crate::base::value::Stored;
 
-/// One name, by the rules.
+/// Some names, by the rules.
 pub(crate) struct Subject {
-    key: Key,
+    keys: Vec<Key>,
     table: Table,
     pub(crate) now: BootInstant,
     as_in: Place,
@@ -46,6 +46,7 @@ pub(crate) struct Seen {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
     pub(crate) owner: u8,
+    pub(crate) names: Names,
     pub(crate) mode: Mode,
     pub(crate) ttl: Ticks,
 }
@@ -54,7 +55,7 @@ pub(crate) fn ticks(count: Ticks) -> Duration {
     Duration::from_secs(count.unsigned_abs().into())
 }
 
-fn claim(key: &Key, mode: Mode) -> Claim {
+fn claim(keys: &[Key], mode: Mode) -> Claim {
     let (mode, prefer) = match mode {
         Mode::Exclusive => (claim::Mode::Exclusive, Prefer::Fair),
         Mode::Writer => (claim::Mode::Exclusive, Prefer::Writers),
@@ -65,9 +66,13 @@ fn claim(key: &Key, mode: Mode) -> Claim {
             (claim::Mode::Permits { count, of }, Prefer::Fair)
         }
     };
+    let (key, names) = match keys {
+        [key] => (key.clone(), Vec::new()),
+        keys => (Key::of_all(keys), keys.to_vec()),
+    };
     Claim {
-        key: key.clone(),
-        names: Vec::new().into(),
+        key,
+        names: names.into(),
         mode,
         prefer,
         valued: false,
@@ -88,17 +93,28 @@ impl Values for NoValues {
 }
 
 impl Subject {
-    pub(crate) fn new(as_in: Place) -> Self {
+    pub(crate) fn new(names: usize, as_in: Place) -> Self {
+        let key = |name: usize| Key::new(&Namespace::default(), &name.to_string());
         Subject {
-            key: Key::new(&Namespace::default(), "a").expect("it is valid"),
+            keys: (0..names)
+                .map(|name| key(name).expect("it is valid"))
+                .collect(),
             table: Table::default(),
             now: BootInstant::START.plus(Duration::from_secs(1_000)),
             as_in,
         }
     }
 
+    fn keys_of(&self, names: Names) -> &[Key] {
+        let first = usize::from(names.first);
+        &self.keys[first..first + usize::from(names.count)]
+    }
+
     fn call<T>(&mut self, ask: Ask, call: impl FnOnce(&mut Table, Request<'_>) -> Result<T>) -> T {
-        let (claim, owner) = (claim(&self.key, ask.mode), numbered(ask.owner));
+        let (claim, owner) = (
+            claim(self.keys_of(ask.names), ask.mode),
+            numbered(ask.owner),
+        );
         let ttl = ticks(ask.ttl);
         let request = Request {
             claim: &claim,
@@ -121,25 +137,22 @@ impl Subject {
 
     /// Has the owner see the lease that it was given, and renew it: that is all that it does instead of asking.
     fn see(&mut self, ask: Ask) -> Option<Token> {
-        let mut state = self.state();
         let owner = numbered(ask.owner);
-        let token = state.entries.iter().find_map(|one| match one.state {
+        let at = usize::from(ask.names.first);
+        let entries = self.states().swap_remove(at).entries;
+        let token = entries.iter().find_map(|one| match one.state {
             EntryState::Given(token) if one.is_of(&owner) => Some(token),
             _ => None,
         })?;
-        state.has_seen(token.number);
-        self.put(state);
+        self.table.get_mut(&self.keys[at])?.has_seen(token.number);
         self.renew(ask).then_some(token)
     }
 
-    fn state(&self) -> NameState {
-        self.table.get(&self.key).cloned().unwrap_or_default()
-    }
-
-    fn put(&mut self, state: NameState) {
-        let last_used = self.table.last_used();
-        self.table = Table::default();
-        self.table.put(&self.key, state, last_used);
+    fn states(&self) -> Vec<NameState> {
+        let states = self.keys.iter().map(|key| self.table.get(key));
+        states
+            .map(|state| state.cloned().unwrap_or_default())
+            .collect()
     }
 
     fn write_down(&mut self) {
@@ -148,11 +161,25 @@ impl Subject {
         }
         if self.gives() {
             let granted = self.table.take_granted().into_iter();
-            for owner in granted.filter_map(|one| one.owner) {
-                self.table.give(&self.key, &owner);
+            // Who wants other names, too, asks for all of them.
+            let alone = granted.filter(|one| {
+                one.state
+                    != EntryState::Waits {
+                        first: false,
+                        more: true,
+                    }
+            });
+            for owner in alone.filter_map(|one| one.owner) {
+                self.keys
+                    .iter()
+                    .for_each(|key| self.table.give(key, &owner));
             }
         }
-        self.put(self.state());
+        let (states, last_used) = (self.states(), self.table.last_used());
+        self.table = Table::default();
+        for (key, state) in self.keys.iter().zip(states) {
+            self.table.put(key, state, last_used);
+        }
     }
 
     /// Whether those that wait may get their tokens in another order than that in which they hear of them.
@@ -172,11 +199,15 @@ impl Subject {
     }
 
     pub(crate) fn renew(&mut self, ask: Ask) -> bool {
+        self.renewal(ask).is_done()
+    }
+
+    pub(crate) fn renewal(&mut self, ask: Ask) -> Outcome {
         let change = match ask.ttl {
             0 => Change::Verify,
             _ => Change::Renew,
         };
-        self.change(ask, change).is_done()
+        self.change(ask, change)
     }
 
     pub(crate) fn release(&mut self, ask: Ask, ending: Ending, keep: Ticks) -> bool {
@@ -199,13 +230,15 @@ impl Subject {
         token_of(self.change(ask, Change::Adopt { from, last_used }))
     }
 
-    pub(crate) fn free_permits(&self, of: u8) -> u32 {
-        self.table.free_permits(&self.key, of.into(), self.now)
+    pub(crate) fn free_permits(&self, at: u8, of: u8) -> u32 {
+        let key = &self.keys[usize::from(at)];
+        self.table.free_permits(key, of.into(), self.now)
     }
 
     /// Gives how many had it, and whose leases have ended.
-    pub(crate) fn break_lock(&mut self) -> (usize, Vec<u8>) {
-        let broken = self.table.at(self.now).break_lock(&self.key);
+    pub(crate) fn break_lock(&mut self, at: u8) -> (usize, Vec<u8>) {
+        let key = &self.keys[usize::from(at)];
+        let broken = self.table.at(self.now).break_lock(key);
         self.write_down();
         let owners = broken.owners.iter().map(number_of);
         (broken.holders.len(), owners.collect())
@@ -218,17 +251,37 @@ impl Subject {
         self.write_down();
     }
 
-    /// Those to whom it was granted, and who don't know it.
-    pub(crate) fn unaware(&self) -> Vec<u8> {
-        let entries = self.entries().into_iter();
-        let granted =
-            entries.filter(|one| matches!(one.state, EntryState::Granted | EntryState::Given(_)));
-        granted.filter_map(|one| number(&one)).collect()
+    /// Of each name, those to whom it was granted, and who don't know it.
+    pub(crate) fn unaware(&self) -> Vec<Vec<u8>> {
+        let is_one = |one: &&Entry| matches!(one.state, EntryState::Granted | EntryState::Given(_));
+        let of_one = |entries: &Vec<Entry>| {
+            let granted = entries.iter().filter(is_one);
+            granted.filter_map(number).collect()
+        };
+        self.entries().iter().map(of_one).collect()
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    /// Of each name.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.entries()
+            .iter()
+            .map(|entries| Seen::of(entries))
+            .collect()
+    }
+
+    fn entries(&self) -> Vec<Vec<Entry>> {
+        let still = |one: &Entry| self.now < one.until;
+        let states = self.states().into_iter();
+        states
+            .map(|state| state.entries.into_iter().filter(still).collect())
+            .collect()
+    }
+}
+
+impl Seen {
+    fn of(entries: &[Entry]) -> Self {
         let mut seen = Seen::default();
-        for entry in self.entries() {
+        for entry in entries {
             let list = match (entry.state, entry.mode) {
                 (EntryState::Kept, _) => {
                     seen.is_kept = true;
@@ -239,16 +292,16 @@ impl Subject {
                 (EntryState::Waits { .. }, _) => &mut seen.queue,
                 _ => &mut seen.holders,
             };
-            list.extend(number(&entry));
+            list.extend(number(entry));
         }
         seen.holders.sort_unstable();
         seen
     }
 
-    fn entries(&self) -> Vec<Entry> {
-        let mut entries = self.state().entries;
-        entries.retain(|one| self.now < one.until);
-        entries
+    /// Those that have it, and those that wait.
+    pub(crate) fn all(&self) -> impl Iterator<Item = u8> {
+        let lists = [&self.holders, &self.queue, &self.readers].into_iter();
+        lists.flatten().copied()
     }
 }
 

@@ -1,0 +1,129 @@
+//! The sequences of `corpus/`, which have names: each step, and what is answered and seen then.
+
+mod parse;
+mod seen;
+
+use std::fs;
+use std::path::Path;
+
+use crosslock_protocol::server::{Answer, Message, Name, Owner, Token};
+
+use self::seen::seen;
+use crate::steps::{At, Claim, OWNERS, Step};
+
+/// One sequence.
+pub(crate) struct Named {
+    name: String,
+    pub(crate) claims: Vec<Claim>,
+    lines: Vec<Line>,
+}
+
+/// One step, as it is written; a time that passes is several.
+struct Line {
+    text: String,
+    steps: Vec<(At, Step)>,
+    expected: Vec<Expected>,
+}
+
+/// What is to be seen: of which name, by which word, and how it is.
+struct Expected {
+    at: usize,
+    word: String,
+    is: String,
+}
+
+/// What plays the steps of a sequence.
+pub(crate) trait Plays {
+    /// Says whether anything was done.
+    fn play(&mut self, at: At, step: Step) -> Result<bool, String>;
+
+    fn after(&self) -> After<'_>;
+}
+
+/// What there is to see after a step.
+pub(crate) struct After<'a> {
+    pub(crate) answer: Option<Answer>,
+    pub(crate) messages: &'a [Message],
+    pub(crate) names: &'a [Name],
+}
+
+/// What holds at every place.
+pub(crate) fn of_all() -> Vec<Named> {
+    in_folder("all")
+}
+
+/// What only servers know: inboxes, heartbeats, late copies, keys that are lost, values.
+pub(crate) fn of_scripts() -> Vec<Named> {
+    in_folder("scripts")
+}
+
+fn in_folder(name: &str) -> Vec<Named> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(name);
+    let files = folder.read_dir().expect("a folder of the corpus");
+    let texts = files.map(|file| fs::read_to_string(file.expect("a file").path()).expect("text"));
+    texts.flat_map(|text| parse::sequences(&text)).collect()
+}
+
+/// Plays all of them, and says which went otherwise.
+pub(crate) fn play_all(all: &[Named], mut play: impl FnMut(&Named) -> Result<(), String>) {
+    assert!(all.len() > 20, "only {} sequences", all.len());
+    let failures = all.iter().filter_map(|named| {
+        let failure = play(named).err()?;
+        Some(format!("{}: {failure}", named.name))
+    });
+    let failures: Vec<_> = failures.collect();
+    let (count, all) = (failures.len(), all.len());
+    assert!(
+        failures.is_empty(),
+        "{count} of {all}:\n{}",
+        failures.join("\n")
+    );
+}
+
+impl Named {
+    pub(crate) fn play(&self, player: &mut impl Plays) -> Result<(), String> {
+        let mut tokens = Tokens::default();
+        for line in &self.lines {
+            for (at, step) in &line.steps {
+                let done = player.play(*at, *step);
+                let done = done.map_err(|error| format!("{}: {error}", line.text))?;
+                if !done {
+                    return Err(format!("{}: isn't done", line.text));
+                }
+            }
+            let after = player.after();
+            for Expected { at, word, is } in &line.expected {
+                let seen = seen(&after, *at, word, &tokens);
+                let agrees = is.strip_prefix('!').map_or(seen == *is, |not| seen != not);
+                if !agrees {
+                    return Err(format!("{}: {word} {seen:?}", line.text));
+                }
+            }
+            tokens.learn(&line.steps, &after);
+        }
+        Ok(())
+    }
+}
+
+/// The last token that each owner was told.
+#[derive(Default)]
+struct Tokens([Option<Token>; OWNERS as usize]);
+
+impl Tokens {
+    fn has(&self, token: Token) -> bool {
+        self.0.contains(&Some(token))
+    }
+
+    fn learn(&mut self, steps: &[(At, Step)], after: &After<'_>) {
+        let owner: Option<Owner> = steps.iter().find_map(|(_, step)| match step {
+            Step::Ask { owner, .. } | Step::Adopt { owner, .. } => Some(*owner),
+            Step::Downgrade { owner, .. } => *owner,
+            _ => None,
+        });
+        if let (Some(owner), Some(token)) = (owner, after.answer.and_then(seen::token)) {
+            self.0[usize::from(owner)] = Some(token);
+        }
+    }
+}
