@@ -125,10 +125,6 @@ impl Bench {
         self.refused(Ask::waiting(owner, 0, inbox));
     }
 
-    pub(crate) fn renew(&mut self, owner: &str, ttl: u64) -> bool {
-        self.renew_as("x", owner, ttl, None)
-    }
-
     pub(crate) fn renew_as(
         &mut self,
         mode: &str,
@@ -140,32 +136,6 @@ impl Bench {
         let arguments: Vec<_> = [owner, &ttl, mode].into_iter().chain(value).collect();
         let answer = self.run(Verb::Renew, value.is_some(), &arguments);
         is_one(&answer.expect("renew"))
-    }
-
-    /// The same by an exclusive owner that says which token it was granted.
-    pub(crate) fn renew_granted(
-        &mut self,
-        granted: (&str, u64),
-        ttl: u64,
-        value: Option<&str>,
-    ) -> i64 {
-        self.renew_granted_as("x", granted, ttl, value)
-    }
-
-    pub(crate) fn renew_granted_as(
-        &mut self,
-        mode: &str,
-        (owner, token): (&str, u64),
-        ttl: u64,
-        value: Option<&str>,
-    ) -> i64 {
-        let (ttl, token) = (ttl.to_string(), token.to_string());
-        let arguments = [owner, &ttl, mode, value.unwrap_or_default(), &token];
-        let answer = self.run(Verb::Renew, value.is_some(), &arguments);
-        match answer.expect("renew") {
-            Value::Int(number) => number,
-            other => panic!("{other:?}"),
-        }
     }
 
     /// Without a token, the owner doesn't know what it was granted.
@@ -205,24 +175,6 @@ impl Bench {
         released(&self.try_release(mode, owner, token, value))
     }
 
-    /// Gives the token with which the owner reads.
-    pub(crate) fn downgrade(
-        &mut self,
-        owner: &str,
-        last_used: u64,
-        ttl: u64,
-        value: Option<&str>,
-    ) -> Option<u64> {
-        let (counter, ttl) = ((last_used + 1).to_string(), ttl.to_string());
-        let arguments: Vec<_> = [owner, &counter, &ttl].into_iter().chain(value).collect();
-        let answer = self.run(Verb::Downgrade, value.is_some(), &arguments);
-        match answer.expect("downgrade") {
-            Value::Int(0) => None,
-            Value::Int(token) => Some(token.try_into().expect("a positive token")),
-            other => panic!("{other:?}"),
-        }
-    }
-
     /// How many permits are out; -1 when the lock is held otherwise.
     pub(crate) fn permits(&mut self) -> i64 {
         match self.run(Verb::Permits, false, &[]).expect("permits") {
@@ -236,15 +188,6 @@ impl Bench {
             .arg(&words[1..])
             .query(&mut self.connection)
             .expect("a command of the test")
-    }
-
-    /// From now on nothing can be published but to channels of this pattern.
-    pub(crate) fn may_publish_only_to(&mut self, pattern: &str) {
-        let channel = format!("&{pattern}");
-        let rules = ["on", "nopass", "~*", "+@all", "resetchannels", &channel];
-        let end = format!("&{END}");
-        self.query::<()>(&[&["ACL", "SETUSER", "scripts"], &rules[..], &[&end]].concat());
-        self.query::<()>(&["AUTH", "scripts", "any"]);
     }
 
     pub(crate) fn set_counter(&mut self, value: &str) {
@@ -286,12 +229,6 @@ impl Bench {
     pub(crate) fn micros(&mut self) -> u64 {
         let (seconds, micros): (u64, u64) = self.query(&["TIME"]);
         seconds * 1_000_000 + micros
-    }
-
-    /// Waits until a counter that starts anew is larger than `token`.
-    pub(crate) fn wait_for_clock(&mut self, token: u64) {
-        let passed = || self.micros() > token;
-        wait_until("the clock to pass the counter", PATIENCE, passed);
     }
 
     pub(crate) fn seen(&mut self) -> Seen {

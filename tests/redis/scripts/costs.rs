@@ -186,24 +186,3 @@ fn who_enters_the_line_is_told_who_holds_the_lock_but_not_its_secret() {
         assert_eq!(holder, expected);
     }
 }
-
-#[test]
-fn counter_lives_for_a_day_after_its_use_or_almost() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    let fence = bench.fence.clone();
-    let hour = 3_600_000_000;
-    let now = bench.micros();
-    // From an earlier hour, and ahead of the clock.
-    for stored in [now - 2 * hour, now + 2 * hour] {
-        bench.set_counter(&(stored / 4 * 4 + 2).to_string());
-        let token = bench.token("a");
-        assert!(super::seen::is_full(
-            bench.seen().pttls[1],
-            super::COUNTER_TTL
-        ));
-        assert!(bench.release("a", Some(token)));
-        assert_eq!(bench.seen().counter, Some(token + 1));
-        bench.delete(&fence);
-    }
-}

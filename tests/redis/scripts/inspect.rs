@@ -247,12 +247,3 @@ fn answer_is_bounded_however_many_wait_and_share() {
     let (holders, queue, _): Rest = read(redis::Value::Array(parts[6..].to_vec()));
     assert_eq!((holders.len(), queue.len()), (1_000, 1_000));
 }
-
-#[test]
-fn inspection_is_refused_where_there_is_something_else() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    bench.set_counter("what");
-    let error = bench.run(Verb::Inspect, false, &[]).unwrap_err();
-    assert_eq!(error.code(), Some("CONFLICT"));
-}

@@ -2,32 +2,19 @@
 
 #![cfg(feature = "redis")]
 
-mod acquire;
-mod adopt;
 mod ask;
-mod attack;
 mod bench;
 mod breaks;
+mod conflicts;
 mod costs;
 mod counter;
-mod downgrade;
 mod inspect;
-mod kept;
-mod late_copies;
-mod line;
+mod keys;
 mod passed_over;
-mod phases;
 mod raise;
-mod release;
-mod renew;
 mod seen;
-mod several;
 mod several_bench;
-mod several_torn;
-mod several_turns;
 mod sharded;
-mod shared;
-mod value;
 
 use std::time::Duration;
 

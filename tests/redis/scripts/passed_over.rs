@@ -1,38 +1,15 @@
 //! Waiters in line that are passed over, because nobody hears of their grant or their heartbeat is overdue.
 
+use super::TTL;
 use super::ask::Ask;
 use super::bench::Bench;
-use super::line::{INBOX, grant};
 use super::seen::{Ears, is_full};
-use super::{FULL, PATIENCE, TTL};
+use support::RedisServer;
+use support::scripts::Acquired;
 
+const INBOX: &str = "an inbox";
 /// The same as in `lua/lib/constants.lua`.
 const MOST_DROPPED: usize = 64;
-
-use support::scripts::Acquired;
-use support::{RedisServer, wait_until};
-
-#[test]
-fn waiter_that_nobody_hears_is_passed_over_by_the_release() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    let mut connection = server.connection();
-    let mut ears = Ears::on(&mut connection, &[INBOX]);
-    let token = bench.token("a");
-    let dead: Vec<_> = (1..MOST_DROPPED)
-        .map(|number| format!("dead {number}"))
-        .collect();
-    for owner in &dead {
-        bench.wait(owner, "closed");
-    }
-    bench.wait("b", INBOX);
-    assert!(bench.release("a", Some(token)));
-    let seen = bench.seen();
-    assert_eq!(seen.holder.as_deref(), Some("b"));
-    assert_eq!(seen.line(), [""; 0]);
-    let heard = ears.heard(&mut bench);
-    assert_eq!(heard, grant("b", seen.counter.unwrap()));
-}
 
 #[test]
 fn one_script_drops_a_bounded_number_of_waiters() {
@@ -135,49 +112,6 @@ fn waiter_for_a_permit_behind_many_dead_ones_is_served_without_a_heartbeat() {
 }
 
 #[test]
-fn overdue_waiter_that_is_heard_has_its_turn_and_is_told_to_ask() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    let mut connection = server.connection();
-    let mut ears = Ears::on(&mut connection, &[INBOX]);
-    let token = bench.token("a");
-    bench.wait_and_die("b", INBOX);
-    // A heartbeat of another, behind it.
-    bench.wait("c", INBOX);
-    bench.wait("c", INBOX);
-    assert_eq!(bench.seen().line(), ["b", "c"]);
-    assert!(bench.release("a", Some(token)));
-    let seen = bench.seen();
-    assert_eq!(seen.holder.as_deref(), Some("b"));
-    assert!(is_full(seen.pttls[0], TTL as i64 / 2), "{seen:?}");
-    assert_eq!(
-        ears.heard(&mut bench),
-        [(INBOX.to_owned(), "b 0".to_owned())]
-    );
-    let token = bench.granted(Ask::waiting("b", TTL, INBOX));
-    assert_eq!(seen.counter, Some(token));
-    assert!(is_full(bench.seen().pttls[0], FULL));
-}
-
-#[test]
-fn waiter_that_is_overdue_for_its_ttl_is_dropped() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    let mut connection = server.connection();
-    let _ears = Ears::on(&mut connection, &[INBOX]);
-    let token = bench.token("a");
-    bench.refused(Ask::waiting("b", 0, INBOX).with_ttl(200));
-    bench.wait("c", INBOX);
-    assert_eq!(bench.seen().line(), ["b", "c"]);
-    wait_until("b to be dropped", PATIENCE, || {
-        bench.wait("c", INBOX);
-        bench.seen().line() == ["c"]
-    });
-    assert!(bench.release("a", Some(token)));
-    assert_eq!(bench.seen().holder.as_deref(), Some("c"));
-}
-
-#[test]
 fn overdue_waiter_that_hears_elsewhere_has_time_to_come() {
     let server = RedisServer::start();
     let mut bench = Bench::new(&server);
@@ -190,91 +124,4 @@ fn overdue_waiter_that_hears_elsewhere_has_time_to_come() {
     assert_eq!(seen.holder.as_deref(), Some("b"), "its turn is kept for it");
     assert!(is_full(seen.pttls[0], TTL as i64 / 2), "{seen:?}");
     assert_eq!(seen.line(), ["c"]);
-}
-
-#[test]
-fn lock_is_free_when_nobody_in_line_hears() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    let token = bench.token("a");
-    bench.wait("b", "closed");
-    bench.wait_and_die("c", "");
-    assert!(bench.release("a", Some(token)));
-    assert_eq!(bench.contents(), (None, Some(token + 1)));
-    assert_eq!(server.keys(), [bench.fence.as_str()]);
-    bench.seen().assert_every_key_expires();
-}
-
-#[test]
-fn waiter_whose_heartbeat_is_overdue_is_dropped_and_no_earlier() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    let token = bench.token("a");
-    let before = bench.micros() / 1_000;
-    bench.refused(Ask::waiting("b", 300, ""));
-    bench.wait("c", "");
-    // A heartbeat of another one drops it, but only then.
-    wait_until("the heartbeat to be overdue", PATIENCE, || {
-        bench.wait("c", "");
-        let seen = bench.seen();
-        let is_dropped = seen.line() == ["c"];
-        assert!(!is_dropped || seen.micros / 1_000 >= before + 300);
-        is_dropped
-    });
-    assert!(bench.release("a", Some(token)));
-    assert_eq!(bench.seen().holder.as_deref(), Some("c"));
-}
-
-#[test]
-fn overdue_waiter_that_asks_keeps_its_place() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    bench.token("a");
-    bench.wait_and_die("b", "");
-    bench.refused(Ask::once("stranger"));
-    bench.wait_and_die("b", "");
-    bench.wait("b", "");
-    bench.wait("c", "");
-    assert_eq!(bench.seen().line(), ["b", "c"]);
-}
-
-#[test]
-fn waiter_without_an_inbox_has_the_lock_until_its_next_heartbeat() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    let token = bench.token("a");
-    bench.refused(Ask::waiting("b", 30_000, ""));
-    assert!(bench.release("a", Some(token)));
-    let seen = bench.seen();
-    assert_eq!(seen.holder.as_deref(), Some("b"));
-    assert!(is_full(seen.pttls[0], 30_000), "{seen:?}");
-    let heartbeat = bench.ask(Ask::waiting("b", 30_000, ""));
-    assert_eq!(heartbeat, Acquired::Token(seen.counter.unwrap()));
-    assert!(is_full(bench.seen().pttls[0], FULL));
-}
-
-#[test]
-fn waiter_without_an_inbox_gets_no_more_than_its_ttl() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    let token = bench.token("a");
-    bench.refused(Ask::waiting("b", 10 * TTL, ""));
-    assert!(bench.release("a", Some(token)));
-    assert!(is_full(bench.seen().pttls[0], FULL));
-}
-
-#[test]
-fn waiter_that_must_not_be_told_has_the_lock_until_its_next_heartbeat() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    bench.may_publish_only_to("allowed");
-    let mut connection = server.connection();
-    let mut ears = Ears::on(&mut connection, &["forbidden"]);
-    let token = bench.token("a");
-    bench.refused(Ask::waiting("b", 30_000, "forbidden"));
-    assert!(bench.release("a", Some(token)));
-    let seen = bench.seen();
-    assert_eq!(seen.holder.as_deref(), Some("b"));
-    assert!(is_full(seen.pttls[0], 30_000), "{seen:?}");
-    assert_eq!(ears.heard(&mut bench), []);
 }

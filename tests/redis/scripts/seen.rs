@@ -105,17 +105,6 @@ impl Seen {
             assert!(*pttl == -2 || (0..=COUNTER_TTL).contains(pttl), "{self:?}");
         }
     }
-
-    /// Who shares the lock, each as "<count> <owner>".
-    pub(crate) fn shares(&self) -> Vec<&str> {
-        self.shares.keys().map(String::as_str).collect()
-    }
-
-    /// For how many milliseconds a lease lasts that shares the lock.
-    pub(crate) fn lasts(&self, member: &str) -> i64 {
-        i64::try_from(self.shares[member]).expect("a time")
-            - i64::try_from(self.micros / 1_000).expect("a time")
-    }
 }
 
 fn letters_of(counter: &str) -> &str {
@@ -183,10 +172,6 @@ impl<'a> Ears<'a> {
         self.0.subscribe(channel).expect("subscribe");
     }
 
-    pub(crate) fn close(&mut self, channel: &str) {
-        self.0.unsubscribe(channel).expect("unsubscribe");
-    }
-
     /// What was published since, by channel.
     pub(crate) fn heard(&mut self, bench: &mut Bench) -> Vec<(String, String)> {
         bench.query::<()>(&["PUBLISH", END, ""]);
@@ -209,20 +194,6 @@ pub(crate) fn next_token(stored: u64, micros: u64) -> u64 {
             token % 8 == 3
         } else {
             token % 4 == 1
-        }
-    };
-    (floor(stored).max(micros)..)
-        .find(is_next)
-        .expect("one of eight")
-}
-
-/// The same, for one who shares the lock.
-pub(crate) fn next_shared_token(stored: u64, micros: u64) -> u64 {
-    let is_next = |token: &u64| {
-        if stored % 2 == 1 {
-            token % 8 == 7
-        } else {
-            token.is_multiple_of(4)
         }
     };
     (floor(stored).max(micros)..)

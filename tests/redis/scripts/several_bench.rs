@@ -3,7 +3,7 @@
 use redis::{RedisResult, Value};
 
 use super::TTL;
-use super::ask::{Ask, is_one, released};
+use super::ask::{Ask, released};
 use super::bench::{Bench, KEYS};
 use super::seen::Seen;
 use support::RedisServer;
@@ -36,17 +36,6 @@ impl Several {
         answer.token().unwrap_or_else(|| panic!("{answer:?}"))
     }
 
-    #[track_caller]
-    pub(crate) fn refused(&mut self, names: &[usize], ask: Ask<'_>) {
-        let answer = self.ask(names, ask);
-        assert!(answer.token().is_none(), "{answer:?}");
-    }
-
-    #[track_caller]
-    pub(crate) fn wait(&mut self, names: &[usize], owner: &str, inbox: &str) {
-        self.refused(names, Ask::waiting(owner, TTL, inbox));
-    }
-
     pub(crate) fn release(&mut self, names: &[usize], owner: &str, token: Option<u64>) -> bool {
         self.release_answer(names, owner, token) == 1
     }
@@ -62,21 +51,6 @@ impl Several {
         released(&self.run(Verb::ReleaseAll, names, &arguments))
     }
 
-    pub(crate) fn adopt(
-        &mut self,
-        names: &[usize],
-        owner: &str,
-        from: &str,
-        last_used: u64,
-    ) -> Option<u64> {
-        let (ttl, counter) = (TTL.to_string(), (last_used + 1).to_string());
-        let arguments = [owner, &ttl, "x", from, &counter].map(str::to_owned);
-        match self.run(Verb::AdoptAll, names, &arguments) {
-            Ok(Value::Int(token)) => Some(token.cast_unsigned()).filter(|token| *token > 0),
-            other => panic!("{other:?}"),
-        }
-    }
-
     /// What `all/raise.lua` answers: 1 raised, 0 not the owner's, 2 broken.
     pub(crate) fn raise(&mut self, names: &[usize], owner: &str, token: u64) -> i64 {
         let arguments = [owner.to_owned(), TTL.to_string(), token.to_string()];
@@ -84,16 +58,6 @@ impl Several {
             Ok(Value::Int(answer)) => answer,
             other => panic!("{other:?}"),
         }
-    }
-
-    pub(crate) fn renew(&mut self, names: &[usize], owner: &str, ttl: u64) -> bool {
-        is_one(&self.renewal(names, owner, ttl))
-    }
-
-    pub(crate) fn renewal(&mut self, names: &[usize], owner: &str, ttl: u64) -> Value {
-        let arguments = [owner.to_owned(), ttl.to_string(), "x".to_owned()];
-        let answer = self.run(Verb::RenewAll, names, &arguments);
-        answer.expect("renew all")
     }
 
     pub(crate) fn seen(&mut self) -> Vec<Seen> {

@@ -1,0 +1,208 @@
+//! Keys that hold something else than the scripts would write: refused, and left alone.
+
+use redis::Value;
+
+use super::TTL;
+use super::ask::Ask;
+use super::bench::{Bench, KEYS};
+use super::breaks::BROKEN;
+use super::several_bench::Several;
+use support::RedisServer;
+use support::scripts::Verb;
+
+#[test]
+fn counter_that_is_none_is_a_conflict_and_is_left_alone() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    for text in ["", "text", "-1", "1.5", "nan", "inf", "9007199254740992"] {
+        bench.set_counter(text);
+        for ask in [Ask::once("a"), Ask::waiting("a", 1_000, "")] {
+            let error = bench.try_ask(ask).unwrap_err();
+            assert_eq!(error.code(), Some("CONFLICT"), "{text:?}: {error}");
+            assert!(error.to_string().contains(&bench.fence), "{error}");
+            assert_eq!(server.keys(), [bench.fence.as_str()], "{text:?}");
+            assert_eq!(server.get(&bench.fence).as_deref(), Some(text));
+        }
+    }
+}
+
+#[test]
+fn keys_of_another_type_are_an_error_and_left_alone() {
+    let server = RedisServer::start();
+    // A line without its lock; without a line nobody looks at the last key.
+    for wrong in 0..3 {
+        let mut bench = Bench::new(&server);
+        let keys = bench.keys();
+        bench.query::<()>(&["SADD", &keys[wrong], "member"]);
+        for ask in [Ask::once("a"), Ask::waiting("a", 1_000, "")] {
+            let text = bench.try_ask(ask).unwrap_err().to_string();
+            let expected = ["WRONGTYPE", "CONFLICT"];
+            assert!(expected.iter().any(|code| text.contains(code)), "{text}");
+        }
+        let members: Vec<String> = bench.query(&["SMEMBERS", &keys[wrong]]);
+        assert_eq!(members, ["member"]);
+        let all = keys.iter().map(String::as_str);
+        let exist: Vec<_> = ["EXISTS"].into_iter().chain(all).collect();
+        assert_eq!(bench.query::<usize>(&exist), 1);
+    }
+}
+
+#[test]
+fn line_survives_a_counter_that_is_none() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    bench.token("a");
+    bench.wait("b", "");
+    let line = (bench.seen().line, bench.seen().waiters);
+    bench.forget_holder();
+    bench.set_counter("text");
+    for ask in [Ask::once("b"), Ask::waiting("b", TTL, "")] {
+        let error = bench.try_ask(ask).unwrap_err();
+        assert_eq!(error.code(), Some("CONFLICT"), "{error}");
+    }
+    bench.set_counter("7");
+    assert_eq!((bench.seen().line, bench.seen().waiters), line);
+}
+
+#[test]
+fn line_that_is_none_hinders_no_release() {
+    let server = RedisServer::start();
+    for (wrong, knows) in [(2, true), (3, true), (2, false), (3, false)] {
+        let mut bench = Bench::new(&server);
+        let token = bench.token("a");
+        bench.wait("b", "");
+        let key = bench.keys()[wrong].clone();
+        bench.delete(&key);
+        bench.query::<()>(&["SADD", &key, "member"]);
+        assert!(bench.release("a", knows.then_some(token)));
+        let [lock, fence, ..] = bench.keys();
+        assert_eq!(server.get(&lock), None);
+        let counter = server.get(&fence).unwrap();
+        assert_eq!(counter.trim_end_matches('q'), (token + 1).to_string());
+        let members: Vec<String> = bench.query(&["SMEMBERS", &key]);
+        assert_eq!(members, ["member"]);
+    }
+}
+
+#[test]
+fn counter_that_is_none_hinders_no_release() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let token = bench.token("a");
+    bench.wait("b", "");
+    let [lock, fence, ..] = bench.keys();
+    bench.delete(&fence);
+    bench.query::<()>(&["SADD", &fence, "member"]);
+    assert!(bench.release("a", Some(token)));
+    assert_eq!(server.get(&lock).as_deref(), Some("b"));
+}
+
+#[test]
+fn break_is_refused_where_there_is_something_else() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    bench.set_counter("what");
+    let error = bench.run(Verb::Break, false, &[BROKEN]).unwrap_err();
+    assert_eq!(error.code(), Some("CONFLICT"));
+    let mut bench = Bench::new(&server);
+    let lock = bench.lock.clone();
+    bench.query::<()>(&["RPUSH", &lock, "x"]);
+    let error = bench.run(Verb::Break, false, &[BROKEN]).unwrap_err();
+    assert!(error.to_string().contains("WRONGTYPE"), "{error}");
+}
+
+#[test]
+fn inspection_is_refused_where_there_is_something_else() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    bench.set_counter("what");
+    let error = bench.run(Verb::Inspect, false, &[]).unwrap_err();
+    assert_eq!(error.code(), Some("CONFLICT"));
+}
+
+#[test]
+fn value_of_another_type_is_an_error_that_leaves_the_lock_free() {
+    let server = RedisServer::start();
+    for mode in ["x", "r", "1/3"] {
+        let mut bench = Bench::new(&server);
+        let key = bench.value.clone();
+        bench.query::<()>(&["SADD", &key, "member"]);
+        let ask = Ask::once("a").with_mode(mode).with_value();
+        let error = bench.try_ask(ask).unwrap_err();
+        assert!(error.to_string().contains("WRONGTYPE"), "{error}");
+        bench.delete(&key);
+        assert_eq!(bench.contents(), (None, None));
+    }
+}
+
+#[test]
+fn error_of_one_leaves_none() {
+    let server = RedisServer::start();
+    for broken in 0..3 {
+        for ask in [Ask::once("a"), Ask::waiting("a", TTL, "")] {
+            let mut several = Several::new(&server, 3);
+            several.0[2].token("b");
+            if broken == 2 {
+                several.0[2].forget_holder();
+            }
+            several.0[broken].set_counter("text");
+            let error = several.try_ask(&[0, 1, 2], ask).unwrap_err();
+            assert_eq!(error.code(), Some("CONFLICT"), "{error}");
+            several.0[broken].set_counter("8");
+            if broken == 0 {
+                // Those behind it weren't asked for.
+                assert_eq!(several.0[1].contents(), (None, None));
+            }
+            several.assert_has_none("a");
+        }
+    }
+}
+
+#[test]
+fn lock_of_another_type_leaves_none_of_the_others() {
+    let server = RedisServer::start();
+    let mut several = Several::new(&server, 3);
+    let queue = several.0[2].queue.clone();
+    several.0[2].query::<()>(&["SADD", &queue, "member"]);
+    let error = several.try_ask(&[0, 1, 2], Ask::once("a")).unwrap_err();
+    assert!(error.to_string().contains("WRONGTYPE"), "{error}");
+    several.0[2].delete(&queue);
+    several.assert_has_none("a");
+}
+
+#[test]
+fn line_of_another_type_leaves_none_of_what_was_had_before() {
+    let server = RedisServer::start();
+    let mut several = Several::new(&server, 2);
+    several.0[1].token("b");
+    several
+        .try_ask(&[0, 1], Ask::waiting("a", TTL, ""))
+        .unwrap();
+    let queue = several.0[1].queue.clone();
+    several.0[1].delete(&queue);
+    several.0[1].query::<()>(&["SADD", &queue, "member"]);
+    let asked = several.try_ask(&[0, 1], Ask::waiting("a", TTL, ""));
+    assert!(asked.unwrap_err().to_string().contains("WRONGTYPE"));
+    assert_eq!(several.0[0].contents().0, None);
+}
+
+#[test]
+fn lock_of_another_type_hinders_no_release_of_the_others() {
+    let server = RedisServer::start();
+    for broken in 0..3 {
+        let mut several = Several::new(&server, 3);
+        let token = several.token(&[0, 1, 2], "a");
+        let lock = several.0[broken].lock.clone();
+        several.0[broken].delete(&lock);
+        several.0[broken].query::<()>(&["SADD", &lock, "member"]);
+        let keys = |bench: &Bench| bench.keys().into_iter().take(KEYS);
+        let keys: Vec<_> = several.0.iter().flat_map(keys).collect();
+        let arguments = ["a".to_owned(), (token + 1).to_string(), "x".to_owned()];
+        let answer = several.0[0].run_on(Verb::ReleaseAll, &keys, &arguments);
+        assert_eq!(answer.unwrap(), Value::Int(0));
+        let members: Vec<String> = several.0[broken].query(&["SMEMBERS", &lock]);
+        assert_eq!(members, ["member"]);
+        several.0[broken].delete(&lock);
+        several.assert_has_none("a");
+    }
+}
