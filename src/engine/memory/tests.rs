@@ -8,14 +8,11 @@ use crate::base::token::Token;
 use crate::engine::{Done, Release};
 
 mod calls;
-mod modes;
-mod operators;
-mod steps;
+mod seen;
 mod waits;
 
 // So long that no test comes to the end of a real wait: leases end by a clock that is moved.
 const TTL: Duration = Duration::from_secs(100);
-const TICK: Duration = Duration::from_millis(1);
 
 const WRITE: Mode = Mode::Exclusive;
 const READ: Mode = Mode::Shared;
@@ -152,24 +149,11 @@ impl World {
         self.changes(client, Change::Verify) == Outcome::DONE
     }
 
-    fn downgrades(&self, client: &Client, last_used: u64) -> Option<Token> {
-        let change = Change::Downgrade {
-            last_used,
-            value: None,
-        };
-        token_in(&self.changes(client, change))
-    }
-
     fn changes(&self, client: &Client, change: Change<'_>) -> Outcome {
         let changed = self
             .engine
             .change(client.request(), change, &Deadline::NEVER);
         changed.expect("memory has no failures")
-    }
-
-    fn free(&self, of: u32) -> u32 {
-        let free = self.engine.free_permits(&key("a"), of, &Deadline::NEVER);
-        free.expect("memory has no failures")
     }
 
     fn value(&self) -> Option<Vec<u8>> {

@@ -1,194 +1,34 @@
-//! What becomes of those that are gone, and what else an owner can ask for.
+//! What the rules don't share with the scripts, or memory with directories. All else is in `tests/protocol/corpus`.
 
 use super::*;
+use crate::base::error::LostReason;
 use crate::base::token::HAND_OVERS;
+use std::time::Instant;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-#[test]
-fn repeated_acquire_gets_the_same_token_and_a_full_ttl() {
-    for mode in [WRITE, READ, permits(1, 1)] {
-        let world = World::new();
-        let client = Client::new(mode);
-        let token = world.takes(&client);
-        world.passes(TTL / 2);
-        assert_eq!(world.takes(&client), token);
-        world.passes(TTL - TICK);
-        assert!(world.is_owner(&client));
-        world.passes(TICK);
-        assert!(!world.is_owner(&client) && !world.renews(&client));
+/// Keeps what it is told.
+#[derive(Default)]
+struct Told(Mutex<Vec<(String, LostReason)>>);
+
+impl Revocations for Told {
+    fn revoked(&self, owner: &str, _: u64, reason: LostReason) {
+        self.0.lock().push((owner.to_owned(), reason));
     }
 }
 
-#[test]
-fn renewed_lease_lasts_for_another_ttl() {
-    for mode in [WRITE, READ, permits(1, 1)] {
-        let world = World::new();
-        let client = world.holder(mode);
-        world.passes(TTL - TICK);
-        assert!(world.renews(&client));
-        world.passes(TTL - TICK);
-        assert_eq!(world.tries(&Client::new(WRITE)), None);
-        world.passes(TICK);
-        world.holder(WRITE);
-        assert!(!world.renews(&client));
-        assert!(!world.release(&client, Some(1)));
+impl World {
+    /// Gives the tokens of those whom it took the lock from.
+    fn breaks(&self, name: &str) -> Vec<Option<u64>> {
+        let holders = self.engine.break_lock(&key(name), &Deadline::NEVER);
+        let holders = holders.expect("memory has no failures");
+        holders.into_iter().map(|holder| holder.token).collect()
     }
-}
 
-#[test]
-fn dead_reader_does_not_live_on_through_others() {
-    let world = World::new();
-    let [dead, alive] = [world.holder(READ), world.holder(READ)];
-    let writer = world.waiter(WRITE);
-    world.passes(TTL / 2);
-    assert!(world.renews(&alive));
-    assert_eq!(world.waits(&writer), None);
-    world.passes(TTL / 2);
-    assert!(!world.is_owner(&dead) && world.is_owner(&alive));
-    assert_eq!(world.waits(&writer), None);
-    world.ends(&alive);
-    world.takes(&writer);
-}
-
-#[test]
-fn dead_writer_is_told_of_to_readers_and_the_next_writer() {
-    let world = World::new();
-    world.holder(WRITE);
-    let reader = world.waiter(READ);
-    world.passes(TTL);
-    let told = world.takes(&reader);
-    assert!(told.abandoned);
-    let second = Client::new(READ);
-    assert!(world.takes(&second).abandoned);
-    world.ends(&reader);
-    world.ends(&second);
-    let writer = Client::new(WRITE);
-    let token = world.takes(&writer);
-    assert!(token.abandoned && token.number > told.number);
-    world.ends(&writer);
-    assert!(!world.takes(&Client::new(WRITE)).abandoned);
-}
-
-#[test]
-fn who_shared_and_died_is_told_to_nobody() {
-    for mode in [READ, permits(1, 1)] {
-        let world = World::new();
-        world.holder(mode);
-        world.passes(TTL);
-        assert!(!world.takes(&Client::new(WRITE)).abandoned);
+    fn adopts(&self, from: &Client, by: &Client, last_used: u64) -> Option<Token> {
+        let from = &from.owner;
+        token_in(&self.changes(by, Change::Adopt { from, last_used }))
     }
-}
-
-#[test]
-fn permit_of_a_dead_holder_comes_back() {
-    let world = World::new();
-    world.holder(permits(2, 3));
-    let alive = world.holder(permits(1, 3));
-    let line = [world.waiter(permits(1, 3)), world.waiter(permits(1, 3))];
-    world.passes(TTL - TICK);
-    assert!(world.renews(&alive));
-    for waiter in &line {
-        assert_eq!(world.waits(waiter), None);
-    }
-    assert_eq!(world.free(3), 0);
-    world.passes(TICK);
-    assert_eq!(world.free(3), 2);
-    world.takes(&line[0]);
-    world.takes(&line[1]);
-    assert_eq!(world.free(3), 0);
-}
-
-#[test]
-fn who_waits_keeps_its_place_however_seldom_it_asks() {
-    let world = World::new();
-    let holder = Client::of("b", WRITE);
-    world.takes(&holder);
-    let both = Client::of_all(&["a", "b"]);
-    for _ in 0..3 {
-        assert_eq!(world.waits(&both), None);
-        world.passes(TTL - TICK);
-        assert!(world.renews(&holder));
-        for name in ["a", "b"] {
-            assert_eq!(world.tries(&Client::of(name, WRITE)), None);
-        }
-    }
-    world.ends(&holder);
-    assert_eq!(world.tries(&Client::of("b", WRITE)), None);
-    world.takes(&both);
-}
-
-#[test]
-fn who_was_called_and_gives_up_lets_the_next_go() {
-    let world = World::new();
-    let first = world.holder(WRITE);
-    let [second, third] = [world.waiter(WRITE), world.waiter(WRITE)];
-    world.ends(&first);
-    assert!(!world.is_owner(&second) && !world.renews(&second));
-    world.gives_up(&second);
-    world.takes(&third);
-}
-
-#[test]
-fn acquire_that_is_called_back_leaves_abandonment_to_the_next() {
-    let world = World::new();
-    world.holder(WRITE);
-    world.passes(TTL);
-    for mode in [WRITE, READ, WRITE, permits(1, 1), WRITE] {
-        let client = Client::new(mode);
-        assert!(world.takes(&client).abandoned);
-        world.gives_up(&client);
-    }
-    let client = Client::new(WRITE);
-    let token = world.takes(&client);
-    assert!(token.abandoned);
-    assert!(world.release(&client, Some(token.number)));
-    assert!(!world.takes(&Client::new(WRITE)).abandoned);
-}
-
-#[test]
-fn called_back_acquire_of_a_free_lock_leaves_nothing() {
-    for mode in [WRITE, READ, permits(1, 1)] {
-        let world = World::new();
-        let client = world.holder(mode);
-        world.gives_up(&client);
-        assert_eq!(world.names(), 0);
-        assert!(!world.takes(&Client::new(WRITE)).abandoned);
-    }
-}
-
-#[test]
-fn downgrade_lets_in_those_that_wait_to_read() {
-    let world = World::new();
-    let client = Client::new(WRITE);
-    let token = world.takes(&client);
-    let writer = world.waiter(WRITE);
-    let reader = world.waiter(READ);
-    let last_used = token.number + 2 * HAND_OVERS;
-    let reads = world.downgrades(&client, last_used).unwrap();
-    assert!(reads.number > last_used && !reads.abandoned);
-    // Asked a second time.
-    assert_eq!(world.downgrades(&client, last_used), Some(reads));
-    assert!(!world.is_owner(&client) && world.is_owner(&client.reading()));
-    // What it is no more it can't end.
-    assert!(!world.release(&client, Some(last_used)));
-    world.takes(&reader);
-    assert_eq!(world.tries(&Client::new(READ)), None);
-    world.ends(&reader);
-    assert_eq!(world.waits(&writer), None);
-    world.ends(&client.reading());
-    world.takes(&writer);
-}
-
-#[test]
-fn lease_that_is_over_is_not_downgraded() {
-    let world = World::new();
-    let client = world.holder(WRITE);
-    world.passes(TTL);
-    assert_eq!(world.downgrades(&client, 1), None);
-    assert_eq!(world.downgrades(&Client::of("b", WRITE), 1), None);
-    world.holder(WRITE);
-    assert_eq!(world.downgrades(&client, 1), None);
 }
 
 #[test]
@@ -232,35 +72,6 @@ fn value_is_stored_by_its_owner_only() {
 }
 
 #[test]
-fn value_comes_with_the_lock_if_that_is_asked_for() {
-    let world = World::new();
-    let mut client = Client::new(WRITE);
-    client.claim.valued = true;
-    let value = |mode| {
-        let mut client = Client::new(mode);
-        client.claim.valued = true;
-        let answer = world.ask(&client, false);
-        world.gives_up(&client);
-        match answer {
-            Answer::Granted(grant) => grant.value,
-            Answer::Taken { .. } | Answer::Broken => panic!("it is free"),
-        }
-    };
-    assert_eq!(value(WRITE), Some(None));
-    world.takes(&client);
-    let downgrade = Change::Downgrade {
-        last_used: 1,
-        value: Some(b"1"),
-    };
-    assert!(token_in(&world.changes(&client, downgrade)).is_some());
-    assert_eq!(value(READ), Some(Some(b"1"[..].into())));
-    world.ends(&client.reading());
-    assert_eq!(value(WRITE), Some(Some(b"1"[..].into())));
-    let answer = world.ask(&Client::new(WRITE), false);
-    assert!(matches!(answer, Answer::Granted(Grant { value: None, .. })));
-}
-
-#[test]
 fn free_names_are_forgotten_and_their_values_are_not() {
     let world = World::new();
     for mode in [WRITE, READ, permits(1, 2)] {
@@ -289,4 +100,80 @@ fn what_nobody_asks_for_any_more_is_forgotten_in_time() {
         }
         assert!(world.names() <= 100, "{mode:?}");
     }
+}
+
+#[test]
+fn broken_lock_is_free_abandoned_and_has_a_larger_token() {
+    let world = World::new();
+    let holder = Client::new(WRITE);
+    let token = world.takes(&holder);
+    let told = Arc::new(Told::default());
+    let receiver: Weak<dyn Revocations> = Arc::<Told>::downgrade(&told);
+    world.engine.tell_revocations(receiver);
+    assert_eq!(world.breaks("a"), [Some(token.number)]);
+    let owner = holder.owner.as_str().to_owned();
+    assert_eq!(*told.0.lock(), [(owner, LostReason::Broken)]);
+    let next = world.takes(&Client::new(WRITE));
+    assert!(next.abandoned && next.number > token.number + 2 * HAND_OVERS);
+}
+
+#[test]
+fn waiter_to_whom_a_broken_lock_was_granted_asks_anew() {
+    let world = World::new();
+    let holder = world.holder(WRITE);
+    let [granted, next] = [world.waiter(WRITE), world.waiter(WRITE)];
+    world.ends(&holder);
+    assert_eq!(world.breaks("a"), [None]);
+    assert_eq!(world.waits(&granted), None);
+    let next_holder = world.waits(&next).expect("it is the first now");
+    assert!(!next_holder.abandoned, "nobody had begun anything");
+    world.ends(&next);
+    world.takes(&granted);
+}
+
+#[test]
+fn who_lost_one_of_its_places_enters_all_lines_anew() {
+    let world = World::new();
+    let holder = Client::of("b", WRITE);
+    world.takes(&holder);
+    let late = Client::of_all(&["a", "b"]);
+    assert_eq!(world.waits(&late), None);
+    // The one name was granted to it, and is broken; for the other it waits.
+    let broken = world.engine.break_lock(&key("a"), &Deadline::NEVER);
+    assert_eq!(broken.expect("memory has no failures").len(), 1);
+    let other = Client::of_all(&["a", "b"]);
+    assert_eq!(world.waits(&other), None);
+    let begun = Instant::now();
+    world
+        .engine
+        .wait(late.request(), LONGEST_PAUSE, &Deadline::NEVER);
+    assert!(begun.elapsed() < TTL / 4, "there was a reason to ask");
+    assert_eq!(world.waits(&late), None);
+    world.ends(&holder);
+    assert_eq!(world.waits(&late), None);
+    world.takes(&other);
+    world.ends(&other);
+    world.takes(&late);
+}
+
+#[test]
+fn lease_that_ran_out_or_is_of_another_kind_is_not_adopted() {
+    let world = World::new();
+    let [first, second] = [world.holder(READ), Client::new(WRITE)];
+    assert_eq!(world.adopts(&first, &second, 1), None);
+    world.passes(TTL);
+    assert_eq!(world.adopts(&first, &second.reading(), 1), None);
+}
+
+#[test]
+fn dead_receivers_are_forgotten() {
+    let world = World::new();
+    for _ in 0..10 {
+        let told: Arc<dyn Revocations> = Arc::new(Told::default());
+        world.engine.tell_revocations(Arc::downgrade(&told));
+    }
+    let receivers = format!("{:?}", world.engine.memory.receivers);
+    assert!(receivers.contains("count: 1"), "{receivers}");
+    world.holder(WRITE);
+    assert_eq!(world.breaks("a").len(), 1);
 }
