@@ -6,7 +6,7 @@ mod seen;
 use std::fs;
 use std::path::Path;
 
-use crosslock_protocol::server::{Answer, Message, Name, Owner, Token};
+use crosslock_protocol::server::{Answer, Message, Name, Owner};
 
 use self::seen::seen;
 use crate::steps::{At, Claim, OWNERS, Step};
@@ -21,6 +21,8 @@ pub(crate) struct Named {
 /// One step, as it is written; a time that passes is several.
 struct Line {
     text: String,
+    /// Who asks, if anybody does.
+    owner: Option<Owner>,
     steps: Vec<(At, Step)>,
     expected: Vec<Expected>,
 }
@@ -84,7 +86,8 @@ pub(crate) fn play_all(all: &[Named], mut play: impl FnMut(&Named) -> Result<(),
 
 impl Named {
     pub(crate) fn play(&self, player: &mut impl Plays) -> Result<(), String> {
-        let mut tokens = Tokens::default();
+        // The last token that each owner was told.
+        let mut tokens = [None; OWNERS as usize];
         for line in &self.lines {
             for (at, step) in &line.steps {
                 let done = player.play(*at, *step);
@@ -94,36 +97,19 @@ impl Named {
                 }
             }
             let after = player.after();
+            let mut nobody = None;
+            let last = line
+                .owner
+                .map_or(&mut nobody, |owner| &mut tokens[usize::from(owner)]);
             for Expected { at, word, is } in &line.expected {
-                let seen = seen(&after, *at, word, &tokens);
+                let seen = seen(&after, *at, word, *last);
                 let agrees = is.strip_prefix('!').map_or(seen == *is, |not| seen != not);
                 if !agrees {
                     return Err(format!("{}: {word} {seen:?}", line.text));
                 }
             }
-            tokens.learn(&line.steps, &after);
+            *last = after.answer.and_then(seen::token).or(*last);
         }
         Ok(())
-    }
-}
-
-/// The last token that each owner was told.
-#[derive(Default)]
-struct Tokens([Option<Token>; OWNERS as usize]);
-
-impl Tokens {
-    fn has(&self, token: Token) -> bool {
-        self.0.contains(&Some(token))
-    }
-
-    fn learn(&mut self, steps: &[(At, Step)], after: &After<'_>) {
-        let owner: Option<Owner> = steps.iter().find_map(|(_, step)| match step {
-            Step::Ask { owner, .. } | Step::Adopt { owner, .. } => Some(*owner),
-            Step::Downgrade { owner, .. } => *owner,
-            _ => None,
-        });
-        if let (Some(owner), Some(token)) = (owner, after.answer.and_then(seen::token)) {
-            self.0[usize::from(owner)] = Some(token);
-        }
     }
 }

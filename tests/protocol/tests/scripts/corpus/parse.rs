@@ -95,6 +95,12 @@ fn mode_of(text: &str) -> Mode {
     }
 }
 
+/// Who asks: `a tries`, `late a tries`.
+fn owner_in(step: &str) -> Option<Owner> {
+    let mut words = step.split_whitespace().filter(|word| *word != "late");
+    words.next().filter(|word| word.len() == 1).map(owner_of)
+}
+
 fn owner_of(text: &str) -> Owner {
     match text.as_bytes() {
         [letter @ b'a'..=b'e'] => letter - b'a',
@@ -130,6 +136,7 @@ impl Script {
             .filter(|one| !one.is_empty());
         Line {
             text: text.to_owned(),
+            owner: owner_in(step),
             steps: self.steps(step.trim()),
             expected: expected.map(expectation).collect(),
         }

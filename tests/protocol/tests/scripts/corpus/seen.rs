@@ -4,13 +4,13 @@ use crosslock_protocol::server::{
     Acquired, Answer, BROADCAST, Message, Name, Owner, Released, Renewed, Says, Token,
 };
 
-use super::{After, Tokens};
+use super::After;
 
 /// The word of what was answered.
 pub(super) const ANSWER: &str = "answer";
 
-/// How it is, as the corpus has it.
-pub(super) fn seen(after: &After<'_>, at: usize, word: &str, tokens: &Tokens) -> String {
+/// How it is, as the corpus has it, for an owner that was told `last` before.
+pub(super) fn seen(after: &After<'_>, at: usize, word: &str, last: Option<Token>) -> String {
     let name = &after.names[at];
     let told = |is_one: fn(&Message) -> bool| {
         let all = after.messages.iter().filter(|one| is_one(one));
@@ -19,7 +19,7 @@ pub(super) fn seen(after: &After<'_>, at: usize, word: &str, tokens: &Tokens) ->
     match word {
         ANSWER => after
             .answer
-            .map_or("nothing".to_owned(), |answer| said(answer, tokens)),
+            .map_or("nothing".to_owned(), |answer| said(answer, last)),
         "has" => holders(name),
         "queue" => letters(name.queue.iter().copied()),
         "readers" => letters(name.readers.iter().copied()),
@@ -62,9 +62,9 @@ pub(super) fn token(answer: Answer) -> Option<Token> {
     }
 }
 
-fn said(answer: Answer, tokens: &Tokens) -> String {
+fn said(answer: Answer, last: Option<Token>) -> String {
     let text = match answer {
-        _ if token(answer).is_some_and(|token| tokens.has(token)) => "same",
+        _ if token(answer).is_some() && token(answer) == last => "same",
         _ if token(answer).is_some_and(|token| token % 4 == 3) => "abandoned",
         _ if token(answer).is_some() => "got",
         Answer::Acquired(Acquired::Broken)
