@@ -107,7 +107,13 @@ impl Place {
             Kind::Server => {
                 // The first key is the lock, which a killed bench may have held.
                 let keys = [
-                    "", ":fence", ":queue", ":waiters", ":read_queue", ":holders", ":floor",
+                    "",
+                    ":fence",
+                    ":queue",
+                    ":waiters",
+                    ":read_queue",
+                    ":holders",
+                    ":floor",
                 ];
                 let keys = keys.map(|part| self.key_of(part));
                 if let Err(e) = super::floor::remove(&self.url, &keys) {
