@@ -12,11 +12,11 @@
 //! lease.
 
 use super::client::{Answer, Compare, Failure, KeptAlive, Op, OpResult, Range, Txn};
+use super::far::{as_written, has_to_move, is_far, put_under};
 use super::keys::Keys;
 use super::leases::Own;
-use super::line_store::{as_written, has_to_move, is_far, put_under};
 use super::look::{Look, others};
-use super::{EtcdStore, get, got, next_keepalive, put_marker, put_place, reading, value_of};
+use super::store::{EtcdStore, get, got, next_keepalive, put_marker, put_place, reading, value_of};
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
 use crate::base::value::Stored;

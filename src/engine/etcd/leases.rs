@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{Client, Failure, LeaseId, MemberTerm, Touched};
-use super::line_store::Sleeper;
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
@@ -33,17 +32,13 @@ pub(super) struct ServerLease {
     pub(super) revision: u64,
 }
 
-/// A long lease lasts for this many ttls. One that waits behind many has it: to keep all of them alive for a ttl each
-/// would cost the servers more than the locks.
+/// How many ttls a long lease lasts: see `far`.
 const LONG: u32 = 16;
 
 impl ServerLease {
     /// How long it lasts, for an owner with that ttl.
     pub(super) fn time(&self, ttl: Duration) -> Duration {
-        match self.id.is_long() {
-            true => ttl * LONG,
-            false => ttl,
-        }
+        if self.id.is_long() { ttl * LONG } else { ttl }
     }
 }
 
@@ -253,6 +248,18 @@ pub(super) struct Own {
     pub(super) is_released: bool,
     /// Whether its entry stays without it.
     pub(super) is_kept: bool,
+}
+
+/// The first in line of a name, under a long lease: so it hasn't gone in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sleeper {
+    /// Of which name of the request.
+    pub(super) name: usize,
+    pub(super) id: String,
+    pub(super) created: u64,
+    pub(super) modified: u64,
+    /// When it is passed over, if it hasn't gone in by then.
+    pub(super) until: BootInstant,
 }
 
 impl Own {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::client::{Answer, Event, KeyValue, Op, Range, Watch};
+use super::far::{settle, time_to_acquire};
 use super::keys::{Keys, last_part, line_of};
 use super::leases::Own;
-use super::line_store::{settle, time_to_acquire};
-use super::{EtcdStore, get, got, value_of};
+use super::store::{EtcdStore, get, got, value_of};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::error::Result;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::client::{Compare, KeyValue, LeaseId, MemberStatus, Op, Range, Status, Txn};
 use super::keys::{last_part, line_of, name_of, of_names};
-use super::{EtcdStore, delete, get, got, host_millis, value_of};
+use super::store::{EtcdStore, delete, get, got, host_millis, value_of};
 use crate::base::clock::Deadline;
 use crate::base::defects::{self, Defect};
 use crate::base::diagnosis::Finding;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::order::passed_on;
-use super::{Entry, Line, LineStore, Who, until_answered};
+use super::store::{Entry, Line, LineStore, Who};
+use super::wait::until_answered;
 use crate::base::claim::Mode;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Error, Result};

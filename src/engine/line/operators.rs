@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use super::leases;
 use super::leases::LineLeases;
 use super::order::used;
+use super::store::{Entry, Line, LineStore};
 use super::wait::LineWait;
-use super::{Entry, Line, LineStore, leases};
 use crate::base::claim::Mode;
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;

@@ -29,7 +29,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Blocker, LineStore, LineWatch, Presence, Snapshot, Step, When, Why};
+use super::store::{Blocker, LineStore, LineWatch, Presence, Snapshot, Step, When, Why};
 use crate::base::clock::Deadline;
 use crate::base::error::{Error, Result};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};

@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::Sessions;
 use super::client::{
     Change, Code, Failure, Kind, News, Op, Refused, Replies, Reply, Session, WatchEvent, Watcher,
 };
 use super::nodes::{self, Children, LeadersClock, Name, NodeData, left};
 use super::owners::{Contended, Owners};
+use super::sessions::Sessions;
 use super::teller::Teller;
 use crate::base::cancel::Cancel;
 use crate::base::clock::{BootInstant, Clock, Deadline};

@@ -9,22 +9,16 @@
 //! since a time at which the leader is known to have had the session; what is deleted before a node that others watch
 //! is deleted in the same transaction; and a node that a request may have made is looked for before another is made.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use self::client::{Failure, Hosts, Session};
+use self::client::Session;
 use self::line_store::ZooKeeperStore;
 use self::locks::Locks;
 use super::Engine;
 use super::line::LineEngine;
-use super::net::limits::RECONNECT;
-use crate::base::backoff::Waits;
-use crate::base::clock::{Clock, Deadline};
+use crate::base::clock::Clock;
 use crate::base::error::Result;
 use crate::base::options::Options;
-use crate::base::sys::sync::{TimedGuard, TimedMutex};
-use crate::base::sys::time;
 
 mod address;
 mod call;
@@ -38,6 +32,7 @@ mod locks;
 mod nodes;
 mod operators;
 mod owners;
+mod sessions;
 mod sweep;
 mod teller;
 
@@ -48,144 +43,4 @@ pub(super) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Resul
     let session = Session::open(address, options.ttl, options, clock.clone())?;
     let locks = Locks::new(session, options.ttl, clock);
     Ok(Arc::new(LineEngine(Arc::new(ZooKeeperStore(locks)))))
-}
-
-/// The session of a locker: one, and another after its end.
-///
-/// While no session can be opened, callers don't connect in turns: whoever waited for an attempt that failed has its
-/// failure, and before the next attempt there is a pause.
-struct Sessions {
-    /// The first, of which no lock is taken to open others: in a child that was forked off it is the parent's.
-    opener: Arc<Session>,
-    hosts: Arc<Hosts>,
-    current: TimedMutex<Current>,
-}
-
-struct Current {
-    session: Option<Arc<Session>>,
-    /// The last attempt to open one, if it failed.
-    failed: Option<Failed>,
-    pauses: Waits,
-}
-
-struct Failed {
-    at: Instant,
-    /// When there may be another attempt.
-    again_at: Instant,
-    failure: Failure,
-}
-
-/// How often a call that waits for another to open a session looks whether it is over itself.
-const LOOK: Duration = Duration::from_millis(20);
-
-impl Sessions {
-    fn new(session: Arc<Session>) -> Self {
-        Sessions {
-            hosts: session.hosts().clone(),
-            current: Current::of(Some(session.clone())).into(),
-            opener: session,
-        }
-    }
-
-    /// Those of a child that was forked off: it opens its own session when it needs one.
-    fn after_fork(&self) -> Self {
-        Sessions {
-            opener: self.opener.clone(),
-            hosts: self.hosts.after_fork(),
-            current: Current::of(None).into(),
-        }
-    }
-
-    /// What is the same of all its sessions.
-    fn any(&self) -> &Session {
-        &self.opener
-    }
-
-    /// The session, or another if that has ended, which `begin` sees first.
-    fn get(
-        &self,
-        deadline: &Deadline,
-        begin: impl FnOnce(&Arc<Session>),
-    ) -> Result<Arc<Session>, Failure> {
-        // Also for a call that has time without end: then it is known that the servers can't be reached.
-        let (began, deadline) = (time::now(), &self.opener.opens_by(deadline));
-        let mut current = self.lock(deadline)?;
-        if let Some(session) = current.session.as_ref().filter(|one| !one.has_ended()) {
-            return Ok(session.clone());
-        }
-        current.may_try(began, deadline)?;
-        match self.opener.open_another(&self.hosts, deadline) {
-            Ok(session) => {
-                begin(&session);
-                *current = Current::of(Some(session.clone()));
-                Ok(session)
-            }
-            Err(failure) => {
-                current.failed(failure.again());
-                Err(failure)
-            }
-        }
-    }
-
-    fn lock(&self, deadline: &Deadline) -> Result<TimedGuard<'_, Current>, Failure> {
-        loop {
-            if let Some(current) = self.current.try_lock_until(time::now() + LOOK) {
-                return Ok(current);
-            }
-            if deadline.is_over() {
-                return Err(Failure::TimedOut);
-            }
-        }
-    }
-
-    /// Ends the session at the servers.
-    fn close(&self, deadline: &Deadline) {
-        let current = self.current.try_lock_until(time::now() + LOOK);
-        let session = current.and_then(|current| current.session.clone());
-        if let Some(session) = session {
-            session.close(deadline);
-        }
-    }
-}
-
-impl Current {
-    fn of(session: Option<Arc<Session>>) -> Self {
-        Current {
-            session,
-            failed: None,
-            pauses: RECONNECT.waits(),
-        }
-    }
-
-    /// Waits until a caller that began then may try to open a session, or gives the failure that it has waited for.
-    fn may_try(&self, began: Instant, deadline: &Deadline) -> Result<(), Failure> {
-        let Some(failed) = &self.failed else {
-            return Ok(());
-        };
-        // The time of that attempt may have been shorter than that of this caller.
-        let was_short = matches!(failed.failure, Failure::TimedOut | Failure::Silent(_));
-        let is_shared = failed.at >= began && !was_short;
-        if !is_shared {
-            deadline.sleep(failed.again_at.saturating_duration_since(time::now()));
-        }
-        if is_shared || deadline.is_over() {
-            return Err(failed.failure.again());
-        }
-        Ok(())
-    }
-
-    fn failed(&mut self, failure: Failure) {
-        let (at, pause) = (time::now(), self.pauses.next().unwrap_or(RECONNECT.cap));
-        self.failed = Some(Failed {
-            at,
-            again_at: at + pause,
-            failure,
-        });
-    }
-}
-
-impl fmt::Debug for Sessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sessions").finish_non_exhaustive()
-    }
 }

@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 
 use super::failure::Failure;
+use super::proof::{MemberTerm, Renewal};
 use super::txn::LeaseId;
-use super::{MemberTerm, Renewal};
 use crate::base::clock::BootInstant;
 
 /// The answer to a transaction.
@@ -56,7 +56,7 @@ pub(crate) struct KeptAlive {
 }
 
 /// A member has said that it has kept a lease alive. If it answers a read in the same term afterwards, the lease
-/// lasts from then on: see [`Proof`](super::Proof).
+/// lasts from then on: see [`Proof`](super::proof::Proof).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Touched {
     pub(crate) lease: LeaseId,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use httparse::{EMPTY_HEADER, Header, Response, Status};
 use serde_json::Value;
 
-use super::MemberTerm;
 use super::failure::{Effect, Failed, Failure};
+use super::proof::MemberTerm;
 use crate::base::clock::Deadline;
 use crate::engine::net::stream::Stream;
 

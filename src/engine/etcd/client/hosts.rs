@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::MemberTerm;
 use super::connection::Connection;
 use super::failure::{Effect, Failed, Failure};
+use super::proof::MemberTerm;
 use crate::base::clock::Deadline;
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::time;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Renewal;
 use super::answers::{self, Answer, Event, MemberStatus, WatchMessage, watch_message};
 use super::connection::{Connection, Incoming, STATUS};
 use super::failure::{Effect, Failed, Failure};
 use super::hosts::{Hosts, Used};
+use super::proof::Renewal;
 use super::txn::{LeaseId, Range};
 use crate::base::clock::Deadline;
 use crate::base::sys::sync::{Mutex, TimedGuard, TimedMutex};

@@ -21,7 +21,7 @@
 //!
 //! - *an answer*: it is to the first that is pending, and has its number. Its caller is woken. If it has a watch,
 //!   that counts from then on: the events that it is to hear come behind. A `sync` is noted in
-//!   [`Proof`](thread::Proof).
+//!   [`Proof`](proof::Proof).
 //! - *an event*: whoever watches that is told, and the watch is over.
 //! - *anything else*, or a frame that can't be right: the connection is closed.
 //!
@@ -48,8 +48,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) use self::failure::{Code, Failure};
-use self::ops::{Answer, Item};
+use self::ops::Answer;
 pub(super) use self::ops::{Change, Kind, Op, Refused, Replies, Reply, Stat};
+use self::pending::Item;
 use self::servers::{Bounds, Connection, Servers};
 pub(super) use self::servers::{Hosts, Word};
 pub(super) use self::shared::News;
@@ -67,6 +68,8 @@ use crate::engine::Unanswered;
 mod failure;
 mod jute;
 mod ops;
+mod pending;
+mod proof;
 mod servers;
 mod shared;
 mod thread;

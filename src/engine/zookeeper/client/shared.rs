@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::failure::{Code, Failure};
 use super::jute::{Decoder, Malformed};
-use super::ops::{Item, Pending, Purpose, Refused, Reply};
+use super::ops::{Refused, Reply};
+use super::pending::{Item, Pending, Purpose};
+use super::proof::Proof;
 use super::servers::{Connection, Servers};
-use super::thread::Proof;
 use super::watch::{WatchEvent, Watches};
 use super::wire::{Handshake, Header, number};
 use crate::base::cancel::Cancel;
