@@ -107,13 +107,13 @@ fn every_scheme_is_in_each_list_of_urls() {
 fn every_part_of_a_query_is_in_the_list_of_lockers() {
     let locker = read("src/locker/mod.rs");
     let list = between(&locker, "/// | URL |", "/// # Examples");
-    for engine in ["etcd", "redis", "zookeeper"] {
-        let source = read(format!("src/engine/{engine}/address.rs"));
+    for file in ["etcd/address", "redis/settings", "zookeeper/address"] {
+        let source = read(format!("src/engine/{file}.rs"));
         for name in ["take(\"", "take_duration(\""]
             .map(|take| quoted(&source, take))
             .concat()
         {
-            assert!(list.contains(&format!("{name}=")), "{engine}: {name}");
+            assert!(list.contains(&format!("{name}=")), "{file}: {name}");
         }
     }
 }
