@@ -4,6 +4,7 @@
 //! roles are too much for that.
 
 mod cancels;
+mod descriptors;
 #[cfg(feature = "file")]
 mod directory;
 #[cfg(feature = "file")]
@@ -68,6 +69,7 @@ const ROLES: &[Role] = &[
     ("forks into a namespace", namespaces::fork_into_one),
     ("forks with an observer", telling::fork_with_an_observer),
     ("opens", opening::open),
+    ("waits without descriptors", descriptors::wait_without),
     ("opens and logs", telling::open_and_log),
     ("starts no threads", threads::start_none),
     ("waits for many", waiting::wait_for_many),
