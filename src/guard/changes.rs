@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::LockGuard;
 use super::release::UNSTORED;
 use crate::base::claim::Claim;
-use crate::base::clock::Deadline;
+use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::limits::RELEASE;
 use crate::base::owner::Owner;
@@ -148,14 +148,9 @@ impl LockGuard {
             })) => {
                 (lease.claim, lease.token) = (reading, token);
                 lease.value = value.map(Some).or(lease.value);
-                core.restart(&mut lease, since.unwrap_or(asked));
-                self.tell_released();
-                let observer = &core.options.observer;
-                observer.acquired_at_once(&lease.claim.key, token);
                 // The others of this process ask for themselves.
                 drop(turn);
-                let reading = LockGuard::new(core, lease, self.renewer.take(), None);
-                reading.map_err(|_| Error::lost(self.name(), LostReason::Closed))
+                self.read_on(lease, since.unwrap_or(asked))
             }
             Ok(_) => Err(self.end_lost(&lease, &deadline)),
             Err(e) => {
@@ -167,6 +162,17 @@ impl LockGuard {
                 })
             }
         }
+    }
+
+    /// The guard of a lease that reads from then on.
+    fn read_on(&mut self, mut lease: Lease, since: BootInstant) -> Result<LockGuard> {
+        let core = self.core.clone();
+        core.restart(&mut lease, since);
+        self.tell_released();
+        let observer = &core.options.observer;
+        observer.acquired_at_once(&lease.claim.key, lease.token);
+        let reading = LockGuard::new(core, lease, self.renewer.take(), None);
+        reading.map_err(|_| Error::lost(self.name(), LostReason::Closed))
     }
 
     /// The lock isn't this guard's.

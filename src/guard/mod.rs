@@ -344,20 +344,22 @@ impl LockGuard {
         }
     }
 
-    /// Returns copies of the open files by which the kernel knows that the lock is held. Only locks of `file:` have such a file;
-    /// the others return an empty list, and so does a guard that is lost or was inherited by a child.
+    /// Returns copies of the open files by which the kernel knows that the lock is held. Only locks of `file:` have
+    /// such a file; the others return an empty list, and so does a guard that is lost or was inherited by a child.
     ///
-    /// If this process dies, the lock stays taken for as long as another process has a copy open. Pass it to a child that works
-    /// under the lock: nobody else gets the lock before the child has ended, even if this process was killed. The next holder
-    /// then finds the lock [abandoned](Self::was_abandoned). `crosslock run --inherit` passes it to its command.
+    /// If this process dies, the lock stays taken for as long as another process has a copy open. Pass it to a child
+    /// that works under the lock: nobody else gets the lock before the child has ended, even if this process was
+    /// killed. The next holder then finds the lock [abandoned](Self::was_abandoned). `crosslock run --inherit` passes
+    /// it to its command.
     ///
-    /// A copy is closed when a program is executed, as all files of `std` are: clear its flag `FD_CLOEXEC` with `fcntl` before you
-    /// start the child. The file is for holding only: don't read or write it. Releasing this guard, by a drop too, frees the
-    /// lock whoever has copies.
+    /// A copy is closed when a program is executed, as all files of `std` are: clear its flag `FD_CLOEXEC` with `fcntl`
+    /// before you start the child. The file is for holding only: don't read or write it. Releasing this guard, by a
+    /// drop too, frees the lock whoever has copies.
     ///
     /// # Errors
     ///
-    /// The error of the operating system when a file can't be opened again, for instance because this process has too many.
+    /// The error of the operating system when a file can't be opened again, for instance because this process has too
+    /// many.
     ///
     /// # Examples
     ///

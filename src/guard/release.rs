@@ -336,24 +336,33 @@ impl LockGuard {
             self.defer(DeferredRelease::of(lease, self.core.options.ttl));
         }
         let advice = value.map_or(UNRELEASED, |_| UNSTORED);
+        match released.map_err(|e| e.advising(advice))? {
+            Outcome::Done(_) => Ok(Ended::Ours),
+            Outcome::Gone(gone) => self.release_found(gone, valid_until, value.is_some()),
+        }
+    }
+
+    /// How the guard ends when its release didn't find the lease.
+    fn release_found(
+        &self,
+        gone: Gone,
+        valid_until: BootInstant,
+        has_value: bool,
+    ) -> Result<Ended> {
         let is_valid = || self.core.clock.now() < valid_until;
-        let gone = match released.map_err(|e| e.advising(advice))? {
-            Outcome::Done(_) => return Ok(Ended::Ours),
-            Outcome::Gone(gone) => gone,
-        };
         match gone {
             Gone::NotOwner | Gone::Broken => Ok(Ended::Lost(gone.reason())),
             Gone::Repeated if is_valid() => Ok(Ended::Ours),
-            Gone::Repeated | Gone::Unclear if value.is_none() && !is_valid() => {
+            Gone::Repeated | Gone::Unclear if !has_value && !is_valid() => {
                 Ok(Ended::Lost(LostReason::Expired))
             }
             Gone::Repeated | Gone::Unclear => {
-                let (cause, advice) = match value {
-                    Some(_) => (
+                let (cause, advice) = match has_value {
+                    true => (
                         "the answer was lost that says whether its value was stored",
-                        advice,
+                        UNSTORED,
                     ),
-                    None => (
+                    false => (
                         "the answer was lost that says whether it was released",
                         UNCLEAR,
                     ),
