@@ -1,14 +1,16 @@
-//! Many processes that wait for one name of etcd: what they cost its servers while nothing happens, and how fast they are served.
+//! Many processes that wait for one name of etcd: what they cost its servers while nothing happens, and how fast they
+//! are served.
 //!
 //! ```text
 //! cargo bench -p crosslock-tests --features etcd --bench crowd [-- [--ttl SECONDS] KIND WAITERS...]
 //! ```
 //!
-//! KIND is `lock` (50 and 1000 waiters by default) or `permits` (50 and 300, for 4 permits). Three members of etcd are started on this
-//! machine for each number. Each waiter has a `Locker` of its own, as a process of its own would have; 50 of them share a
-//! process here. The ttl is the default one, unless it is given. `idle` is the CPU that the three members use together, in percent of one core, without waiters and with them; `kept` whether
-//! all have kept their places meanwhile. Then the holder releases, each waiter holds for 1 ms, and all are served: `requests` are those
-//! for each acquisition.
+//! KIND is `lock` (50 and 1000 waiters by default) or `permits` (50 and 300, for 4 permits). Three members of etcd are
+//! started on this machine for each number. Each waiter has a `Locker` of its own, as a process of its own would have;
+//! 50 of them share a process here. The ttl is the default one, unless it is given. `idle` is the CPU that the three
+//! members use together, in percent of one core, without waiters and with them; `kept` whether all have kept their
+//! places meanwhile. Then the holder releases, each waiter holds for 1 ms, and all are served: `requests` are those for
+//! each acquisition.
 //!
 //! Compare numbers of one run, or of two builds that run in turn.
 

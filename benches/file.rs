@@ -4,22 +4,24 @@
 //! cargo bench --bench file [-- [SECTION] [--seconds SECONDS] [--rounds ROUNDS] [--old PROGRAM]]
 //! ```
 //!
-//! Each SECTION (all, if none is named) compares `file:` with a private `redis-server` by its unix socket, and with a loop of flock(2)
-//! that opens the file, locks, unlocks and closes, as flock(1) does. PROGRAM is this bench, built from another commit: its
-//! `file:` is measured beside the one of this build, and named `old`. All are measured in turns in one run, in an order that changes
-//! each time, in processes that are new each time; rates are medians of the rounds, times are of all of them. Read the ratios, not the times. That no two
-//! held the lock at once, and that tokens increase, is checked of every round.
+//! Each SECTION (all, if none is named) compares `file:` with a private `redis-server` by its unix socket, and with a
+//! loop of flock(2) that opens the file, locks, unlocks and closes, as flock(1) does. PROGRAM is this bench, built from
+//! another commit: its `file:` is measured beside the one of this build, and named `old`. All are measured in turns in
+//! one run, in an order that changes each time, in processes that are new each time; rates are medians of the rounds,
+//! times are of all of them. Read the ratios, not the times. That no two held the lock at once, and that tokens
+//! increase, is checked of every round.
 //!
 //! - `alone`: one process, nobody else: microseconds from asking for a lock to asking for the next. Pinned to one CPU.
-//! - `fair`: 4 and 16 processes lock, hold for 1 ms and unlock in a loop for SECONDS (5). `ratio` is against 1000 locks a second;
-//!   `held` is what a sleep of 1 ms came to. `fair` is how often the least served process had the lock, against the most served.
-//! - `hand-off`: two processes that work for 0.2 ms while they hold. `gap` is from the last moment of one holder to the first of
-//!   the other; `changes` is how many of all acquisitions were after the other process. On one CPU, so that it is a warm one; and
-//!   each process on a CPU of its own, which has been idle when the lock comes.
-//! - `timed`: a process that locks in a loop, and beside it one that calls `try_lock_for` with 1.5 s twelve times. `works`: the first one keeps
-//!   its processor while it holds.
-//! - `count`: 4 processes that add one to a number in a file under the lock, as the example `counter` does. `shares` are those of the
-//!   processes, in percent.
+//! - `fair`: 4 and 16 processes lock, hold for 1 ms and unlock in a loop for SECONDS (5). `ratio` is against 1000 locks
+//!   a second; `held` is what a sleep of 1 ms came to. `fair` is how often the least served process had the lock,
+//!   against the most served.
+//! - `hand-off`: two processes that work for 0.2 ms while they hold. `gap` is from the last moment of one holder to the
+//!   first of the other; `changes` is how many of all acquisitions were after the other process. On one CPU, so that it
+//!   is a warm one; and each process on a CPU of its own, which has been idle when the lock comes.
+//! - `timed`: a process that locks in a loop, and beside it one that calls `try_lock_for` with 1.5 s twelve times.
+//!   `works`: the first one keeps its processor while it holds.
+//! - `count`: 4 processes that add one to a number in a file under the lock, as the example `counter` does. `shares`
+//!   are those of the processes, in percent.
 
 mod support;
 

@@ -4,16 +4,17 @@
 //! cargo bench --bench in_process [-- SECONDS] [ENGINE] [unpinned]
 //! ```
 //!
-//! A private `redis-server` is started on one CPU, and the threads on another; with `unpinned` they run where the system
-//! puts them. Each row is measured for SECONDS (2), in rounds that are interleaved in one run; rates and ratios are medians
-//! of the rounds, waits are of all of them. ENGINE leaves out the rows of others.
+//! A private `redis-server` is started on one CPU, and the threads on another; with `unpinned` they run where the
+//! system puts them. Each row is measured for SECONDS (2), in rounds that are interleaved in one run; rates and ratios
+//! are medians of the rounds, waits are of all of them. ENGINE leaves out the rows of others.
 //!
-//! How to read it: the threads do nothing while they hold the lock, or work for about as many microseconds inside of it, and
-//! as many outside. `ratio` is against what one thread alone does with the same engine and work in the same run. More threads
-//! take more locks a second, because a guard that is dropped leaves its lease to the threads of its process, without
-//! asking the engine. `fair` is how often the least served thread had the lock, against the most served. Waits are those of
-//! the calls that lock. In the row `+ process`, another process with a single thread wants the same lock all the time: there the
-//! waits are its own, since a process passes its lock on among its threads for `hand_over` at most.
+//! How to read it: the threads do nothing while they hold the lock, or work for about as many microseconds inside of
+//! it, and as many outside. `ratio` is against what one thread alone does with the same engine and work in the same
+//! run. More threads take more locks a second, because a guard that is dropped leaves its lease to the threads of its
+//! process, without asking the engine. `fair` is how often the least served thread had the lock, against the most
+//! served. Waits are those of the calls that lock. In the row `+ process`, another process with a single thread wants
+//! the same lock all the time: there the waits are its own, since a process passes its lock on among its threads for
+//! `hand_over` at most.
 //!
 //! That each thread sees tokens increase is checked all along.
 

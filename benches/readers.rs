@@ -14,10 +14,10 @@
 //! holds. `writer waits` is from asking to having the lock, and `beyond` what is left of it behind the end of the last
 //! read that had been asked for before: one hand-off, if nobody is let in before the writer who asked later. `passed`
 //! is how many readers were, at the worst write: a few may overtake on the way to the server, as all share a CPU, and
-//! who asked is only about to send. `reader waits` is the same for readers, `beyond` is without the time
-//! in which the writer had the lock (the rest of the reads that the writer waited for, and two hand-offs), and
-//! `writes` how many a reader waited for, at worst: one writer alone has no second turn before a reader's. Where readers
-//! are preferred the writer may wait until they end, with the round.
+//! who asked is only about to send. `reader waits` is the same for readers, `beyond` is without the time in which the
+//! writer had the lock (the rest of the reads that the writer waited for, and two hand-offs), and `writes` how many a
+//! reader waited for, at worst: one writer alone has no second turn before a reader's. Where readers are preferred the
+//! writer may wait until they end, with the round.
 //!
 //! That nobody had the lock while it was written, and that tokens increase from writer to reader and from reader to
 //! writer, is checked of every round.

@@ -4,10 +4,10 @@
 //! cargo bench --bench replicas [-- CYCLES]
 //! ```
 //!
-//! A private master and two replicas are started. Rounds of all subjects are interleaved in one run, so that noise meets
-//! them alike; read the ratios, not the times. The master has one CPU and this process the other, and the replicas run
-//! where there is room: on a machine of two CPUs they take part of what is measured, and on one of four they don't. Of a
-//! cycle the lock waits for replicas, and the unlock doesn't.
+//! A private master and two replicas are started. Rounds of all subjects are interleaved in one run, so that noise
+//! meets them alike; read the ratios, not the times. The master has one CPU and this process the other, and the
+//! replicas run where there is room: on a machine of two CPUs they take part of what is measured, and on one of four
+//! they don't. Of a cycle the lock waits for replicas, and the unlock doesn't.
 
 mod support;
 

@@ -6,13 +6,13 @@
 //!
 //! A private `redis-server` is started on one CPU, and the bench runs on another.
 //!
-//! - `permits`: PERMITS (8000) single permits are taken with a ttl of 3 s and held for three renewals of each. It says how
-//!   many were lost, what acquire and release of one more cost beside them and beside 10 (medians of cycles that
+//! - `permits`: PERMITS (8000) single permits are taken with a ttl of 3 s and held for three renewals of each. It says
+//!   how many were lost, what acquire and release of one more cost beside them and beside 10 (medians of cycles that
 //!   alternate), and what lock and unlock of another name take before and meanwhile.
-//! - `line`: 3000 threads wait in `lock_all` of the same two names, with a ttl of 1 s, for longer than their heartbeats.
-//!   Then the holder releases, and it says how many were served, how many twice, and how long all took.
-//! - `namespaces`: one thread waits in each of 1000 namespaces of one locker. It says how many commands each sent beyond
-//!   the one by which it found the lock taken and the one by which it released.
+//! - `line`: 3000 threads wait in `lock_all` of the same two names, with a ttl of 1 s, for longer than their
+//!   heartbeats. Then the holder releases, and it says how many were served, how many twice, and how long all took.
+//! - `namespaces`: one thread waits in each of 1000 namespaces of one locker. It says how many commands each sent
+//!   beyond the one by which it found the lock taken and the one by which it released.
 
 mod support;
 

@@ -4,15 +4,16 @@
 //! cargo bench --bench spread [-- SECONDS]
 //! ```
 //!
-//! Four processes lock and unlock 64 names by two threads each. Each thread has names of its own, which are on all masters, and takes
-//! one after the other, so that nobody waits for a lock. Each row is measured for SECONDS (3), in rounds that are
-//! interleaved in one run, with new processes each time; all figures are medians of the rounds. The processes share one CPU. The servers share another, or have one each where there are as many: then
-//! the first line says so.
+//! Four processes lock and unlock 64 names by two threads each. Each thread has names of its own, which are on all
+//! masters, and takes one after the other, so that nobody waits for a lock. Each row is measured for SECONDS (3), in
+//! rounds that are interleaved in one run, with new processes each time; all figures are medians of the rounds. The
+//! processes share one CPU. The servers share another, or have one each where there are as many: then the first line
+//! says so.
 //!
-//! How to read it: `server us` and `client us` are the CPU time of all servers, and of all processes, per lock and unlock. A
-//! server that has a CPU to itself gives at most one million locks a second by its `server us`, and three give three times
-//! as many: `most/s` is that, and `ratio` is against one server. `locks/s` shows it only where the servers have the CPUs, and
-//! the processes have enough of them not to be what is waited for.
+//! How to read it: `server us` and `client us` are the CPU time of all servers, and of all processes, per lock and
+//! unlock. A server that has a CPU to itself gives at most one million locks a second by its `server us`, and three
+//! give three times as many: `most/s` is that, and `ratio` is against one server. `locks/s` shows it only where the
+//! servers have the CPUs, and the processes have enough of them not to be what is waited for.
 
 mod support;
 

@@ -4,16 +4,16 @@
 //! cargo bench --bench topologies [-- CYCLES]
 //! ```
 //!
-//! A server, a master with three sentinels, and a cluster of three masters are started, none with replicas. All servers share
-//! one CPU, and this process has the other. One cycle of each subject is run after the other, in an order that changes each
-//! time, so that noise meets them alike; read the ratios, not the times.
+//! A server, a master with three sentinels, and a cluster of three masters are started, none with replicas. All servers
+//! share one CPU, and this process has the other. One cycle of each subject is run after the other, in an order that
+//! changes each time, so that noise meets them alike; read the ratios, not the times.
 //!
-//! `PING` is two round trips that do nothing, and `scripts` are the two scripts of this crate, both sent by a connection of
-//! the `redis` crate to the server that has the lock: what these cost more in a cluster is the servers'. `ratio` is
-//! against the same on one server, and of `lock_all` in a cluster against three names on one slot. `above` is what
-//! `crosslock` takes beyond `scripts`, the library's part. `evalsha` are the commands of a cycle, and `rounds` those at the
-//! server that has most of them. `lock_all` on 3 masters takes two round trips more: it asks one after the other, and raises and
-//! unlocks on all at once.
+//! `PING` is two round trips that do nothing, and `scripts` are the two scripts of this crate, both sent by a
+//! connection of the `redis` crate to the server that has the lock: what these cost more in a cluster is the servers'.
+//! `ratio` is against the same on one server, and of `lock_all` in a cluster against three names on one slot. `above`
+//! is what `crosslock` takes beyond `scripts`, the library's part. `evalsha` are the commands of a cycle, and `rounds`
+//! those at the server that has most of them. `lock_all` on 3 masters takes two round trips more: it asks one after the
+//! other, and raises and unlocks on all at once.
 
 mod support;
 

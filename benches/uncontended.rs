@@ -4,16 +4,17 @@
 //! cargo bench --bench uncontended [-- CYCLES]
 //! ```
 //!
-//! A private `redis-server` is started. Rounds of all subjects are interleaved in one run, so that noise meets
-//! them alike, and server and client have a CPU each; read the ratios, not the times. The floor is what any lock on Redis needs: `SET key value NX
-//! PX` and a compare-and-delete by EVALSHA on one connection of the `redis` crate, with TCP_NODELAY.
+//! A private `redis-server` is started. Rounds of all subjects are interleaved in one run, so that noise meets them
+//! alike, and server and client have a CPU each; read the ratios, not the times. The floor is what any lock on Redis
+//! needs: `SET key value NX PX` and a compare-and-delete by EVALSHA on one connection of the `redis` crate, with
+//! TCP_NODELAY.
 //!
-//! Where the rest goes, on Redis by TCP: about 15 % are the server's, which runs two scripts where the floor has a SET and
-//! one, and in them keeps the fencing counter (TIME and SET to take a lock, INCR to release it), which says, too,
-//! whether there is a line. The subject `scripts` shows that part: the two scripts of this crate, sent by the connection
-//! of the floor. The other 5 % are the client's: an owner, the process id (twice, against fork), a read with a timeout,
-//! the clock, the local queue, and the lease. Nothing waits for the renewal thread, which is there already. By unix socket
-//! the same microseconds are a larger part of a shorter trip.
+//! Where the rest goes, on Redis by TCP: about 15 % are the server's, which runs two scripts where the floor has a SET
+//! and one, and in them keeps the fencing counter (TIME and SET to take a lock, INCR to release it), which says, too,
+//! whether there is a line. The subject `scripts` shows that part: the two scripts of this crate, sent by the
+//! connection of the floor. The other 5 % are the client's: an owner, the process id (twice, against fork), a read with
+//! a timeout, the clock, the local queue, and the lease. Nothing waits for the renewal thread, which is there already.
+//! By unix socket the same microseconds are a larger part of a shorter trip.
 
 mod support;
 

@@ -10,8 +10,8 @@
 //! cargo run --release --example rate_limit -- --processes 20 --permits 5 --seconds 30
 //! ```
 //!
-//! Kill one of the processes while it has a permit (their ids are shown): the permit comes back when its lease of 2 s is
-//! over, or with `file:` at once.
+//! Kill one of the processes while it has a permit (their ids are shown): the permit comes back when its lease of 2 s
+//! is over, or with `file:` at once.
 
 use std::env;
 use std::error::Error;

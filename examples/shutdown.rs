@@ -1,6 +1,6 @@
-//! A service that ends in order, by Ctrl-C or SIGTERM: workers that wait for the lock stop waiting at once, the one that
-//! has it finishes its step, and all locks are released before the process exits. A second signal doesn't wait for the
-//! step.
+//! A service that ends in order, by Ctrl-C or SIGTERM: workers that wait for the lock stop waiting at once, the one
+//! that has it finishes its step, and all locks are released before the process exits. A second signal doesn't wait for
+//! the step.
 //!
 //! ```text
 //! cargo run --release --example shutdown

@@ -143,6 +143,7 @@ impl MetricsObserver {
 }
 
 impl Observer for MetricsObserver {
+    #[allow(clippy::too_many_lines, reason = "a table")]
     fn event(&self, event: &Event<'_>) {
         match *event {
             Event::Waiting { namespace, name } => self.series(namespace, name).add(WAITING, 1.0),

@@ -120,7 +120,10 @@ impl Lock for Bare {
         self.count += 1;
         let [waits, held, broken] = self.keys();
         let [line, all_held] = ["crosslock/bare/w/", "crosslock/bare/h/"];
-        let put = |key: &str, value: &str| json!({"requestPut": {"key": encoded(key), "value": encoded(value), "lease": self.lease}});
+        let put = |key: &str, value: &str| {
+            let (key, value) = (encoded(key), encoded(value));
+            json!({"requestPut": {"key": key, "value": value, "lease": self.lease}})
+        };
         let range = |prefix: &str| {
             json!({"requestRange": {
                 "key": encoded(prefix), "range_end": behind(prefix),

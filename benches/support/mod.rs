@@ -1,7 +1,7 @@
 //! What the benches share: places and locks, processes that contend, and the table of what came out.
 //!
-//! A bench is a list of [`Subject`]s: a row's name, and what measures one round of it. [`Table::run`] runs their rounds in turns, and
-//! prints the medians and the ratios to each subject's floor.
+//! A bench is a list of [`Subject`]s: a row's name, and what measures one round of it. [`Table::run`] runs their rounds
+//! in turns, and prints the medians and the ratios to each subject's floor.
 
 // Every bench compiles all of this and uses its own part.
 #![allow(dead_code, unused_imports)]

@@ -1,5 +1,5 @@
-//! Where the locks of a bench are: one server, a master behind sentinels, or a cluster. All without replicas, so that what is
-//! compared is the way to a server, and not what the servers do for each other.
+//! Where the locks of a bench are: one server, a master behind sentinels, or a cluster. All without replicas, so that
+//! what is compared is the way to a server, and not what the servers do for each other.
 
 use std::fs;
 use std::path::Path;
@@ -157,8 +157,8 @@ pub(crate) fn pin_places(places: &[Place]) {
     pin_to(servers.map(|server| (server, 0)), 1..2);
 }
 
-/// Each server of a place on a CPU of its own, if at least two more are left for this process; otherwise as [`pin_places`].
-/// Says which.
+/// Each server of a place on a CPU of its own, if at least two more are left for this process; otherwise as
+/// [`pin_places`]. Says which.
 pub(crate) fn spread_places(places: &[Place]) {
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     if cpus < MASTERS + 2 {

@@ -38,7 +38,8 @@ pub(crate) struct Floor {
 
 impl Floor {
     pub(crate) fn to(url: &str) -> Self {
-        const DELETE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+        const DELETE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] \
+            then return redis.call('DEL', KEYS[1]) end return 0";
         let mut connection = connect(url);
         let delete = ask(&mut connection, &["SCRIPT", "LOAD", DELETE]);
         Floor { connection, delete }

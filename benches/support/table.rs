@@ -107,7 +107,8 @@ impl<'a> Subject<'a> {
 /// What is shown of a metric.
 #[derive(Clone, Copy)]
 enum Figure {
-    /// Of all samples. Of a metric with one sample a round, P50 is the one in the middle, which no single burst of noise moves.
+    /// Of all samples. Of a metric with one sample a round, P50 is the one in the middle, which no single burst of
+    /// noise moves.
     Part(usize),
     /// The same part of this metric of the floor is 1.
     Ratio(&'static str, usize),
@@ -230,7 +231,8 @@ impl<'a> Table<'a> {
         Table { first, ..self }
     }
 
-    /// Runs the rounds of all subjects in turns, so that noise meets them alike; prints the table, and records it if `--record` says where.
+    /// Runs the rounds of all subjects in turns, so that noise meets them alike; prints the table, and records it if
+    /// `--record` says where.
     pub(crate) fn run(&self, mut subjects: Vec<Subject>) {
         let mut order: Vec<usize> = (0..subjects.len()).collect();
         for round in 0..self.first + self.rounds {

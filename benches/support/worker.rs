@@ -1,7 +1,8 @@
 //! A process that takes a lock, holds it and lets go in a loop: the bench itself, started again.
 //!
-//! It says when it is ready, is told when to begin and when to end, and keeps what it saw in memory until then. Its arguments and what it
-//! writes are the same in all builds, so that one of another commit can be measured beside this one.
+//! It says when it is ready, is told when to begin and when to end, and keeps what it saw in memory until then. Its
+//! arguments and what it writes are the same in all builds, so that one of another commit can be measured beside this
+//! one.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -24,7 +25,8 @@ pub(crate) const TIMED: (usize, Duration) = (12, Duration::from_millis(1500));
 /// What a worker does in a loop.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    /// How it takes the lock: `Lock`, `Read`, `Write`; `Timed`, for [`TIMED`] at most, and so often only; `Flock`; or what the bench knows besides.
+    /// How it takes the lock: `Lock`, `Read`, `Write`; `Timed`, for [`TIMED`] at most, and so often only; `Flock`; or
+    /// what the bench knows besides.
     pub(crate) kind: String,
     pub(crate) prefer: Prefer,
     pub(crate) hold: Duration,
@@ -130,8 +132,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts a process that locks `names`. Each of several lines is for a thread of its own, and has names with tabs between, which it locks
-    /// in turn.
+    /// Starts a process that locks `names`. Each of several lines is for a thread of its own, and has names with tabs
+    /// between, which it locks in turn.
     pub(crate) fn spawn(url: &str, names: &str, task: &Task) -> Self {
         let bench = std::env::current_exe().expect("the path of this bench");
         Worker::spawn_of(&bench, url, names, task)

@@ -170,7 +170,8 @@ pub(crate) fn tell_private(words: Words) {
     words.say_why(
         "hint",
         "locks of `file:` are those of this user alone: other users' commands run beside this one; \
-         for locks of all users of this host, use --url file:///var/lock/crosslock, a directory where all of them may write",
+         for locks of all users of this host, use --url file:///var/lock/crosslock, a directory where all of \
+         them may write",
     );
 }
 

@@ -101,7 +101,8 @@ fn answer(mut stream: TcpStream, handle: &PrometheusHandle) -> io::Result<()> {
     let length = body.len();
     write!(
         stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
 }
 

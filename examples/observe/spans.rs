@@ -31,6 +31,7 @@ struct Open {
 type Hold = (String, String, u64);
 
 impl Observer for Spans {
+    #[allow(clippy::too_many_lines, reason = "a table")]
     fn event(&self, event: &Event<'_>) {
         match *event {
             Event::Waiting { name, .. } => self.wait(info_span!("wait", lock = name)),

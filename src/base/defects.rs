@@ -48,7 +48,7 @@ fn numbers(version: &str) -> [u32; 3] {
 }
 
 /// How the members are that decide by majority.
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+#[allow(dead_code, reason = "engines with members use it")]
 pub(crate) fn members(found: String, are_well: bool, is_alone: bool, look: &str) -> Finding {
     const CHECK: &str = "members";
     if !are_well {

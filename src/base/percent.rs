@@ -31,7 +31,7 @@ pub(crate) fn unescaped(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The same as text, if it is what [`escaped`] gives with that `is_plain`.
-#[cfg(any(feature = "etcd", feature = "zookeeper", test))]
+#[allow(dead_code, reason = "engines with a line use it")]
 pub(crate) fn unescaped_text(text: &str, is_plain: impl Fn(usize, u8) -> bool) -> Option<String> {
     let plain = String::from_utf8(unescaped(text)?).ok()?;
     (escaped(&plain, is_plain) == text).then_some(plain)

@@ -1,6 +1,7 @@
 //! Output that is compared with files of `golden/`, without what differs from run to run.
 //!
-//! With the variable `CROSSLOCK_WRITE_GOLDEN` a test writes its file anew: look at the difference before it is committed.
+//! With the variable `CROSSLOCK_WRITE_GOLDEN` a test writes its file anew: look at the difference before it is
+//! committed.
 
 use std::fs;
 use std::path::Path;

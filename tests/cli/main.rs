@@ -1,4 +1,5 @@
-//! The program `crosslock`: what its verbs print, with which status they end, and what becomes of commands under a lock.
+//! The program `crosslock`: what its verbs print, with which status they end, and what becomes of commands under a
+//! lock.
 
 mod beats;
 mod bench;

@@ -49,7 +49,8 @@ fn each_ends_the_command_that_doesnt_heed_it() {
 #[test]
 fn second_one_is_forwarded_too() {
     let place = Place::with_files();
-    let script = "n=0; trap 'n=$((n+1)); echo $n; echo $n > n$n; test $n = 2 && exit 0' TERM; echo > runs; while :; do sleep 0.02; done";
+    let script = "n=0; trap 'n=$((n+1)); echo $n; echo $n > n$n; test $n = 2 && exit 0' TERM; \
+                  echo > runs; while :; do sleep 0.02; done";
     let tool = place.run("a", script).start();
     place.wait_for("runs");
     tool.signal(Signal::TERM);
@@ -61,7 +62,8 @@ fn second_one_is_forwarded_too() {
 #[test]
 fn grandchildren_get_it() {
     let place = Place::with_files();
-    let script = "trap : USR1; sh -c 'trap \"echo below; exit\" USR1; echo > runs; while :; do sleep 0.02; done' & wait; wait";
+    let script = "trap : USR1; sh -c 'trap \"echo below; exit\" USR1; echo > runs; \
+                  while :; do sleep 0.02; done' & wait; wait";
     let tool = place.run("a", script).start();
     place.wait_for("runs");
     tool.signal(Signal::USR1);

@@ -59,7 +59,8 @@ macro_rules! for_every_engine {
     };
 }
 
-/// What depends on how several servers agree, or on the way to a server. The whole suite runs on one server of each engine.
+/// What depends on how several servers agree, or on the way to a server. The whole suite runs on one server of each
+/// engine.
 #[cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
 macro_rules! suite_in_part {
     ($place:expr) => {

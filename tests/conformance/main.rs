@@ -50,8 +50,8 @@ pub(crate) use place::Place;
 /// Far more than anything here takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-// What every engine can do, what those can on which many may hold a name, and what those can of them that let readers or
-// writers be preferred. A function of the suite that is missing here is dead code, which the compiler tells.
+// What every engine can do, what those can on which many may hold a name, and what those can of them that let readers
+// or writers be preferred. A function of the suite that is missing here is dead code, which the compiler tells.
 for_every_engine! {
     {
         exclusion {
@@ -234,7 +234,6 @@ for_every_engine! {
             mutex_is_tried_a_given_number_of_times
             renewal_keeps_a_value_for_several_ttls
             threads_lose_no_change
-            names_of_values_are_checked
             update_stores_and_gives_what_its_closure_does
             update_of_a_lock_that_is_lost_meanwhile_says_so
             update_that_fails_changes_nothing_and_abandons_nothing
@@ -252,6 +251,7 @@ for_every_engine! {
             values_come_back_as_they_were
             numbers_come_back_exactly
             large_values_come_back
+            names_of_values_are_checked
         }
         several {
             all_are_taken_or_none

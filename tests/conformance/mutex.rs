@@ -315,16 +315,6 @@ pub(crate) fn threads_lose_no_change(place: &Place) {
     assert_eq!(*counter.lock().unwrap(), THREADS * EACH);
 }
 
-pub(crate) fn names_of_values_are_checked(lock: &Locker) {
-    for name in ["", &"n".repeat(513)] {
-        let made = lock.mutex(name, 0);
-        assert!(matches!(made, Err(Error::InvalidName { .. })), "{made:?}");
-    }
-    let name = "🔒".repeat(128);
-    *lock.mutex(&name, 0).unwrap().lock().unwrap() = 1;
-    assert_eq!(lock.mutex(&name, 0).unwrap().peek().unwrap(), 1);
-}
-
 pub(crate) fn update_stores_and_gives_what_its_closure_does(place: &Place) {
     let (here, there) = (counter(place), counter(&place.builder().build().unwrap()));
     let text = here.update(|count| {

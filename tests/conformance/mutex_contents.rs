@@ -183,3 +183,13 @@ pub(crate) fn value_of_another_type_is_not_updated(lock: &Locker) {
     counter.set(8).unwrap();
     assert_eq!(counter.peek().unwrap(), 8);
 }
+
+pub(crate) fn names_of_values_are_checked(lock: &Locker) {
+    for name in ["", &"n".repeat(513)] {
+        let made = lock.mutex(name, 0);
+        assert!(matches!(made, Err(Error::InvalidName { .. })), "{made:?}");
+    }
+    let name = "🔒".repeat(128);
+    *lock.mutex(&name, 0).unwrap().lock().unwrap() = 1;
+    assert_eq!(lock.mutex(&name, 0).unwrap().peek().unwrap(), 1);
+}

@@ -1,4 +1,5 @@
-//! Threads of one process that take a lease from each other without waiting, beside others that wait, give up, or are ended.
+//! Threads of one process that take a lease from each other without waiting, beside others that wait, give up, or are
+//! ended.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};

@@ -34,8 +34,8 @@ pub(crate) fn broken_guard_stores_nothing(place: &Place) {
 }
 
 pub(crate) fn update_tells_a_holder_that_its_lock_was_broken(place: &Place) {
-    // It hears of nothing by itself, and renews late. Another thread waits, so that the value is stored before the lease is
-    // handed over.
+    // It hears of nothing by itself, and renews late. Another thread waits, so that the value is stored before the
+    // lease is handed over.
     let waiters = Waiters::default();
     let lock = place.builder().ttl(Duration::from_secs(60));
     let lock = lock.observer(waiters.observer());

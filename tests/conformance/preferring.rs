@@ -52,8 +52,8 @@ pub(crate) fn writer_starves_where_readers_are_preferred_and_only_there(place: &
     assert_eq!(overlapping_readers(place, Prefer::Readers, 100), 100);
 }
 
-/// Writers that come one after the other, so that some always wait, and one who wants to read. Says whether that one was
-/// let in before the last of the writers had come.
+/// Writers that come one after the other, so that some always wait, and one who wants to read. Says whether that one
+/// was let in before the last of the writers had come.
 pub(super) fn reads_between_writers(place: &Place, prefer: Prefer) -> bool {
     const MOST: u64 = 300;
     let lock = || place.builder().prefer(prefer).build().unwrap();
@@ -87,8 +87,8 @@ pub(crate) fn reader_starves_where_writers_are_preferred_and_only_there(place: &
     assert!(reads_between_writers(place, Prefer::Readers));
 }
 
-/// Whether those that wait to read go in before a writer that has waited for longer, when the time is over for which a lock
-/// stays taken after a writer has released it.
+/// Whether those that wait to read go in before a writer that has waited for longer, when the time is over for which a
+/// lock stays taken after a writer has released it.
 fn kept_lock_is_read_before_it_is_written(place: &Place, prefer: Prefer) -> bool {
     let lock = || place.builder().prefer(prefer).build().unwrap();
     let guard = place.write("a").unwrap();

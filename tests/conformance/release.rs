@@ -44,7 +44,8 @@ fn assert_free(lock: &Locker, name: &str) {
     assert!(!guard.was_abandoned(), "it was released in order");
 }
 
-/// Releases it. If the answer comes too late, as it may on a machine that was late, a thread of the locker sees to the rest.
+/// Releases it. If the answer comes too late, as it may on a machine that was late, a thread of the locker sees to the
+/// rest.
 #[track_caller]
 pub(crate) fn release(guard: LockGuard) {
     match guard.unlock() {

@@ -18,7 +18,8 @@ fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
 
 /// Drops `guard` while `wait` is in it, and returns what `wait` gave.
 ///
-/// Without an observer nobody sees that a thread has begun to wait; a pause, at whose end it sleeps, makes it all but certain.
+/// Without an observer nobody sees that a thread has begun to wait; a pause, at whose end it sleeps, makes it all but
+/// certain.
 pub(crate) fn release_meanwhile<G, T: Send>(
     guard: G,
     wait: impl FnOnce() -> Result<T> + Send,
@@ -125,7 +126,8 @@ pub(crate) fn deadline_ends_a_wait(place: &Place) {
     });
 }
 
-/// The guard of "a" that one attempt gets, for which there is no time; `None` if the machine was too late for an answer.
+/// The guard of "a" that one attempt gets, for which there is no time; `None` if the machine was too late for an
+/// answer.
 fn at_once(
     place: &Place,
     attempt: impl FnOnce() -> Result<Option<LockGuard>>,

@@ -1,5 +1,5 @@
-//! What becomes of locks in a directory when the processes that use it crash, when many wait, and when the directory or what is in
-//! it isn't what it was.
+//! What becomes of locks in a directory when the processes that use it crash, when many wait, and when the directory or
+//! what is in it isn't what it was.
 
 mod containers;
 mod crowd;
@@ -79,7 +79,8 @@ fn await_a_line(lock: &Locker, name: &str) {
     });
 }
 
-/// Asserts that a process that comes much later leaves one file for each of these names, whatever those before it have left.
+/// Asserts that a process that comes much later leaves one file for each of these names, whatever those before it have
+/// left.
 #[track_caller]
 fn assert_only_files_of(directory: &Path, names: &[&str]) {
     for name in names_in(directory) {
@@ -97,8 +98,9 @@ fn assert_only_files_of(directory: &Path, names: &[&str]) {
     assert_eq!(names_in(directory), expected);
 }
 
-/// Waits until nobody has a door open, if it is one. For a moment somebody may after its process has ended, or its locker was
-/// dropped: another that writes to it, a renewal thread that looks for the last time, or a child that doesn't execute its program yet.
+/// Waits until nobody has a door open, if it is one. For a moment somebody may after its process has ended, or its
+/// locker was dropped: another that writes to it, a renewal thread that looks for the last time, or a child that
+/// doesn't execute its program yet.
 #[track_caller]
 fn await_an_end(path: &Path) {
     wait_until("the end at a door", PATIENCE, || {

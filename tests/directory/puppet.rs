@@ -1,5 +1,5 @@
-//! A process that does to locks of a directory what it is told, as a user and with the descriptors that it is told. Leases that
-//! it gives away last for an hour.
+//! A process that does to locks of a directory what it is told, as a user and with the descriptors that it is told.
+//! Leases that it gives away last for an hour.
 
 use std::fs;
 use std::ops::{Deref, DerefMut};

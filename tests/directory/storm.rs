@@ -1,7 +1,8 @@
 //! Processes that count under locks, and are killed at any moment.
 //!
-//! Each adds one to a number in a file, and *acknowledges* it by a line in a file of its own before it releases. A number that was
-//! acknowledged must not be lost: nobody acknowledges the same one, and the next holder finds it or a larger one.
+//! Each adds one to a number in a file, and *acknowledges* it by a line in a file of its own before it releases. A
+//! number that was acknowledged must not be lost: nobody acknowledges the same one, and the next holder finds it or a
+//! larger one.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};

@@ -67,7 +67,8 @@ fn waiter_in_a_directory_that_is_removed_ends() {
     drop(guard);
 }
 
-/// Runs a test of this binary with a small disk of its own at `place`; without the right to make one there is nothing to try.
+/// Runs a test of this binary with a small disk of its own at `place`; without the right to make one there is nothing
+/// to try.
 fn on_a_small_disk(entry: &str) {
     if !geteuid().is_root() {
         println!("left out: only root can mount a disk");

@@ -118,8 +118,8 @@ fn waiter_at_a_member_without_a_leader_hears_by_another() {
     });
 }
 
-/// A server tells a watch that is to begin in the past of nothing for up to 100 ms, and what is past is decided by all that
-/// anybody writes.
+/// A server tells a watch that is to begin in the past of nothing for up to 100 ms, and what is past is decided by all
+/// that anybody writes.
 #[test]
 fn waiter_that_has_just_come_hears_as_soon_as_one_that_waits_for_long() {
     const ROUNDS: u32 = 16;

@@ -33,8 +33,8 @@ fn lock_that_is_free_takes_one_request_and_its_release_another() {
     assert_eq!(server.proxy().requests() - before, CYCLES);
 }
 
-/// To stand in line, to watch, to go in and to release; and a look, if anybody has written before the watch began. etcd's own
-/// recipe takes a put, a look, a watch, another look, and a delete.
+/// To stand in line, to watch, to go in and to release; and a look, if anybody has written before the watch began.
+/// etcd's own recipe takes a put, a look, a watch, another look, and a delete.
 #[test]
 fn waiter_takes_five_requests_at_most() {
     const THREADS: u64 = 4;

@@ -158,7 +158,8 @@ fn question_that_comes_late_ends_no_lock_that_stays_taken() {
     assert_eq!(server.keys(LINE).len(), 1);
 }
 
-/// The place of an owner is deleted, another has the lock and stores 7 meanwhile, and then the owner's question comes late.
+/// The place of an owner is deleted, another has the lock and stores 7 meanwhile, and then the owner's question comes
+/// late.
 fn lose_and_regain(server: &Etcd, detour: &Detour) {
     server.delete_all(LINE);
     open(server).mutex("n", 0).unwrap().set(7).unwrap();

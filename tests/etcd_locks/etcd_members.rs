@@ -97,9 +97,10 @@ const MANY: usize = 40;
 /// Longer than an election, and not longer than need be: a leader is stopped until all is over by its clock.
 const OVER: Duration = Duration::from_secs(8);
 
-/// A leader that goes on after it was replaced finds all leases over. Before etcd 3.4.31 and 3.5.13 it ends also those that
-/// its successor has kept alive meanwhile, which no client can prevent.
+/// A leader that goes on after it was replaced finds all leases over. Before etcd 3.4.31 and 3.5.13 it ends also those
+/// that its successor has kept alive meanwhile, which no client can prevent.
 #[test]
+#[allow(clippy::too_many_lines, reason = "one scene, step by step")]
 fn leader_that_goes_on_ends_no_lock() {
     let cluster = cluster();
     let version = cluster.member(0).version();

@@ -1,5 +1,5 @@
-//! What stands in etcd for a lock: its keys and leases, who else uses them, and what it costs. Where there is no etcd, tests
-//! with its name in theirs are left out.
+//! What stands in etcd for a lock: its keys and leases, who else uses them, and what it costs. Where there is no etcd,
+//! tests with its name in theirs are left out.
 
 #![cfg(feature = "etcd")]
 

@@ -79,6 +79,7 @@ pub(crate) fn wait_in_many_threads() {
 }
 
 /// Locks names that were not used for days, as their files say.
+#[allow(clippy::too_many_lines, reason = "one scene, step by step")]
 pub(crate) fn use_idle_names() {
     let (url, place) = (arg(URL), arg(PLACE));
     let directory = Path::new(url.strip_prefix("file://").unwrap());

@@ -53,7 +53,8 @@ pub(crate) fn while_threads_lock() {
                         let lock = lock.clone();
                         scope.spawn(move || {
                             for _ in 0..5 {
-                                // Of one fork: one that a busy machine has no time to release isn't waited for by the next.
+                                // Of one fork: one that a busy machine has no time to release isn't waited for by the
+                                // next.
                                 let guard = lock.lock(&format!("{name} of {round}")).unwrap();
                                 assert!(guard.is_held());
                             }

@@ -1,5 +1,5 @@
-//! A child that has the process id of its parent: a process in the first place of a PID namespace, and a fork of it in the
-//! first place of another.
+//! A child that has the process id of its parent: a process in the first place of a PID namespace, and a fork of it in
+//! the first place of another.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _, pipe};

@@ -1,7 +1,7 @@
 //! Orders: what a process can be told to do with locks, one line each. Each has one line of an answer.
 //!
-//! A lock that is taken is kept, and known by the names that were told: `unlock a`. Without names, the last one is meant.
-//! A call that fails is answered with the name of its error.
+//! A lock that is taken is kept, and known by the names that were told: `unlock a`. Without names, the last one is
+//! meant. A call that fails is answered with the name of its error.
 
 use std::sync::Arc;
 use std::thread;

@@ -12,8 +12,8 @@ use support::{Stopwatch, hear, resident_bytes, say, sockets, threads_named, wait
 const OURS: &str = "crosslock-";
 const LOCKS: usize = 1000;
 
-/// Asserts that the crate's threads, which have nothing to do any more, end soon; says when they have. There are `threads`
-/// of them at most.
+/// Asserts that the crate's threads, which have nothing to do any more, end soon; says when they have. There are
+/// `threads` of them at most.
 #[track_caller]
 fn tell_that_threads_end(threads: usize) {
     /// What the system may take to end one. Those of the stopwatch get their turn before a thousand that end do.

@@ -1,6 +1,7 @@
 //! A script: orders that a process was told at once, and what each is to answer.
 //!
-//! A line is an order, which has to succeed, or `ORDER => ANSWER`, with the answer's first or last words. These are more:
+//! A line is an order, which has to succeed, or `ORDER => ANSWER`, with the answer's first or last words. These are
+//! more:
 //!
 //! - `fork` ... `end`: a child does what is between, and inherits all. `join` waits for the children.
 //! - `taken a b`: no other can have these locks. `taken-elsewhere a`: nor by a locker of its own.

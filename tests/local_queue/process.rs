@@ -174,8 +174,8 @@ impl Process {
         asker.run()
     }
 
-    /// Takes the turn or waits for it, and goes on without it when its patience is at an end; or gives up, because the lock
-    /// is known to be taken.
+    /// Takes the turn or waits for it, and goes on without it when its patience is at an end; or gives up, because the
+    /// lock is known to be taken.
     fn enter(
         self: &Arc<Self>,
         patience: &mut Patience,

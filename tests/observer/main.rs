@@ -102,6 +102,7 @@ impl Kept {
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn kept<'a>(event: &Event<'a>) -> (&'a str, &'a str, Told) {
     match *event {
         Event::Waiting {

@@ -1,4 +1,5 @@
-//! What the recorder of the `metrics` crate is told. Each test has a namespace of its own, by which it knows its series.
+//! What the recorder of the `metrics` crate is told. Each test has a namespace of its own, by which it knows its
+//! series.
 
 use std::collections::BTreeMap;
 use std::sync::Once;

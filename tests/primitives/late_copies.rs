@@ -1,4 +1,5 @@
-//! A lock was lost, another held it and stored a value, and a late copy of the first owner's request takes it for that owner again.
+//! A lock was lost, another held it and stored a value, and a late copy of the first owner's request takes it for that
+//! owner again.
 
 use std::thread;
 
@@ -118,7 +119,8 @@ fn value_for_the_next_thread_is_not_stored_over_a_later_one() {
     assert_eq!(*next.1, 7);
 }
 
-/// The first answer is lost, and from the second it can't be told whether the first copy of the release has stored the value.
+/// The first answer is lost, and from the second it can't be told whether the first copy of the release has stored the
+/// value.
 #[test]
 fn release_that_is_unclear_is_not_ok() {
     let (server, proxy) = server_with_proxy();

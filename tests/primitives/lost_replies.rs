@@ -124,8 +124,8 @@ fn guard_that_was_lost_here_stores_nothing_although_the_server_keeps_its_lease()
     assert_nothing_left(&server);
 }
 
-/// While the first reply to an unlock that stores 1 is swallowed, a waiter takes the lock and adds 10; then the unlock is
-/// repeated. Gives what it said.
+/// While the first reply to an unlock that stores 1 is swallowed, a waiter takes the lock and adds 10; then the unlock
+/// is repeated. Gives what it said.
 fn unlock_with_a_waiter_in_between(ttl: Duration) -> crosslock::Result<()> {
     let (server, proxy) = server_with_proxy();
     let locker = Locker::builder(&proxy.url()).ttl(ttl).build().unwrap();
@@ -256,7 +256,8 @@ fn late_duplicate_of_a_downgrade_stores_nothing() {
     assert_nothing_left(&server);
 }
 
-/// Commits 1 while another thread of the same locker waits, which then sees `seen`; gives the first one's token, and the guard of the next.
+/// Commits 1 while another thread of the same locker waits, which then sees `seen`; gives the first one's token, and
+/// the guard of the next.
 pub(crate) fn in_turn(
     counter: &Mutex<u64>,
     seen: u64,

@@ -32,7 +32,8 @@ fn forked_children_are_notified_as_their_parent_is() {
 #[cfg(target_os = "linux")]
 #[test]
 fn forked_child_closes_the_idle_connections_that_it_inherited() {
-    // A renewal takes a connection beside that of a call: of the child's lock, or of the parent's at the moment of the fork.
+    // A renewal takes a connection beside that of a call: of the child's lock, or of the parent's at the moment of the
+    // fork.
     let lease = Duration::from_secs(60);
     Place::redis().succeeds_with("forks with idle connections", lease);
 }

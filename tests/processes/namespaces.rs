@@ -1,5 +1,5 @@
-//! A child that has the process id of its parent: a process in the first place of a PID namespace, and a fork of it in the
-//! first place of another.
+//! A child that has the process id of its parent: a process in the first place of a PID namespace, and a fork of it in
+//! the first place of another.
 
 use rustix::process::geteuid;
 use support::helper_in_a_child_of;

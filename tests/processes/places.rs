@@ -12,7 +12,8 @@ pub(super) const LASTING: Duration = Duration::from_secs(20);
 /// A place of a test's own, for as long as this is there.
 pub(super) struct Place {
     pub(super) url: String,
-    /// How short leases may be there, and how long they are where one that ends on a busy machine would be the test's end.
+    /// How short leases may be there, and how long they are where one that ends on a busy machine would be the test's
+    /// end.
     pub(super) lease: Duration,
     lasting: Duration,
     /// Of many forks, and of many increments by each process.
@@ -102,8 +103,8 @@ impl Place {
         })
     }
 
-    /// Sessions may last as long as leases do by default. The longest isn't of 20 ticks, by which crosslock would find out how
-    /// long they are.
+    /// Sessions may last as long as leases do by default. The longest isn't of 20 ticks, by which crosslock would find
+    /// out how long they are.
     #[cfg(feature = "zookeeper")]
     pub(super) fn zookeeper() -> Self {
         let setup = support::ZooKeeper::setup();

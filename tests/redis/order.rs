@@ -10,8 +10,8 @@ pub(crate) const WAITERS: usize = 12;
 
 /// Has [`WAITERS`] lockers wait for a lock one after the other, and gives the order in which they had it.
 ///
-/// `open` makes a locker, `wait_for_queue` waits until so many stand in the lock's queue, and `fail` has the server fail while the
-/// lock is held, and releases it.
+/// `open` makes a locker, `wait_for_queue` waits until so many stand in the lock's queue, and `fail` has the server
+/// fail while the lock is held, and releases it.
 pub(crate) fn order_of_service(
     name: &str,
     open: impl Fn() -> Locker,

@@ -1,9 +1,9 @@
 //! Children that are forked off, and in which threads begin.
 //!
-//! Rust's std has a lock of the whole process, which a thread takes as it begins and as it ends: it notes where its stack is,
-//! for the message about one that overflows. A child that is forked off at that moment inherits it locked, by a thread
-//! that the child doesn't have. Then no thread of the child ever begins, and it can't exit either. No library mends that, and
-//! which locks the crate under test leaves behind is seen by all other children.
+//! Rust's std has a lock of the whole process, which a thread takes as it begins and as it ends: it notes where its
+//! stack is, for the message about one that overflows. A child that is forked off at that moment inherits it locked, by
+//! a thread that the child doesn't have. Then no thread of the child ever begins, and it can't exit either. No library
+//! mends that, and which locks the crate under test leaves behind is seen by all other children.
 
 use std::io::{self, Read as _, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -15,8 +15,9 @@ const SOON: Duration = Duration::from_millis(50);
 const ROUNDS: usize = 20;
 
 impl Proxy {
-    /// Has the next request that contains `matching` come after its call has ended, but not too late. `call` makes one that
-    /// ends meanwhile, about something else in each round, and returns when it was to end. Returns the round that counts.
+    /// Has the next request that contains `matching` come after its call has ended, but not too late. `call` makes one
+    /// that ends meanwhile, about something else in each round, and returns when it was to end. Returns the round that
+    /// counts.
     #[track_caller]
     pub fn pass_late(&self, matching: &str, mut call: impl FnMut(usize) -> Instant) -> usize {
         let in_time = (0..ROUNDS).find(|round| {
@@ -31,7 +32,8 @@ impl Proxy {
         in_time.expect("the machine is too slow")
     }
 
-    /// Makes a call in a thread, and ends it when its request is held back. Returns what it gave, and when it was ended.
+    /// Makes a call in a thread, and ends it when its request is held back. Returns what it gave, and when it was
+    /// ended.
     #[track_caller]
     pub fn end_held<T: Send>(
         &self,

@@ -1,7 +1,7 @@
 //! Child processes: the tests' helper (`tests/helper`), which cargo builds beside the tests, in one of its roles.
 //!
-//! Parent and child talk in lines. The child's begin with "@ ", which tells them from what else is printed; its standard
-//! error is the parent's.
+//! Parent and child talk in lines. The child's begin with "@ ", which tells them from what else is printed; its
+//! standard error is the parent's.
 
 use std::env;
 use std::fmt::Write as _;

@@ -125,8 +125,8 @@ impl Proxy {
         self.shared.state().instead = Some(words);
     }
 
-    /// Holds back the next request that contains `matching`, in any case, and what comes behind it on its connection: until
-    /// [`Proxy::pass_held`], whatever becomes of the client meanwhile. Other connections aren't touched.
+    /// Holds back the next request that contains `matching`, in any case, and what comes behind it on its connection:
+    /// until [`Proxy::pass_held`], whatever becomes of the client meanwhile. Other connections aren't touched.
     pub fn hold_next_request(&self, matching: &str) {
         let matching = matching.as_bytes().to_vec();
         assert!(!matching.is_empty(), "every request would match");

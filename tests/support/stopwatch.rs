@@ -77,8 +77,8 @@ impl Stopwatch {
         );
     }
 
-    /// Asserts that the machine was late, which explains what was found: in some time of the length `within` it may have
-    /// delayed all by the time `by`.
+    /// Asserts that the machine was late, which explains what was found: in some time of the length `within` it may
+    /// have delayed all by the time `by`.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! What `tests/run.sh` installs, when it asks before, and that it starts no service.
 //!
-//! Nothing here is installed: the `PATH` has a few programs of this host, and in place of the others scripts that write down
-//! how they were called.
+//! Nothing here is installed: the `PATH` has a few programs of this host, and in place of the others scripts that write
+//! down how they were called.
 
 use std::fs;
 use std::io::Write;

@@ -93,9 +93,9 @@ fn ensemble_elects_another_leader_and_takes_the_old_one_back() {
     assert_eq!(ensemble.url().matches("127.0.0.1:").count(), 3);
 }
 
-/// The leader, which the others don't elect again when they hear nothing of it but its votes: all have the same data, of
-/// which a leader that has written nothing yet has more, and among those the one with the highest number wins. It has no
-/// sessions.
+/// The leader, which the others don't elect again when they hear nothing of it but its votes: all have the same data,
+/// of which a leader that has written nothing yet has more, and among those the one with the highest number wins. It
+/// has no sessions.
 fn leader_that_loses_elections(ensemble: &Ensemble) -> usize {
     const LAST: usize = 2;
     let mut leader = ensemble.leader();
@@ -107,7 +107,8 @@ fn leader_that_loses_elections(ensemble: &Ensemble) -> usize {
     let mut session = ensemble.member(leader).session();
     session.create("/first", "", STAYS).unwrap();
     session.close();
-    // The end of each session is written, by the leader first: nobody else would know of one that ends while it is alone.
+    // The end of each session is written, by the leader first: nobody else would know of one that ends while it is
+    // alone.
     wait_until("all sessions to end", PATIENCE, || {
         let sessions = ensemble.member(leader).word("dump");
         sessions.is_some_and(|sessions| !sessions.contains("\t0x"))

@@ -13,7 +13,8 @@ fn place() -> (TempDir, String) {
     (dir, url)
 }
 
-/// Whether a process that waits in this directory is woken by the end of another: it has a door open that isn't its own.
+/// Whether a process that waits in this directory is woken by the end of another: it has a door open that isn't its
+/// own.
 fn watches(process: u32, directory: &Path) -> bool {
     let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     // One that is closed meanwhile watches nothing.

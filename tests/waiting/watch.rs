@@ -37,8 +37,8 @@ pub(crate) fn wait_for_inboxes(server: &RedisServer, count: usize) {
     wait_until(&what, PATIENCE, || inboxes(server) == count);
 }
 
-/// Has a locker wait for "a", which is taken, until it has an inbox and so `count` of them are open: on a busy machine a
-/// short wait may end before.
+/// Has a locker wait for "a", which is taken, until it has an inbox and so `count` of them are open: on a busy machine
+/// a short wait may end before.
 #[track_caller]
 pub(crate) fn open_inbox(server: &RedisServer, lock: &Locker, count: usize) {
     wait_until("an inbox", PATIENCE, || {

@@ -1,5 +1,5 @@
-//! Locks in ZooKeeper: what becomes of a session, and when it counts as lost. Where there is no ZooKeeper, tests with its
-//! name in theirs are left out.
+//! Locks in ZooKeeper: what becomes of a session, and when it counts as lost. Where there is no ZooKeeper, tests with
+//! its name in theirs are left out.
 
 #![cfg(feature = "zookeeper")]
 

@@ -16,8 +16,8 @@ fn server_that_is_cut_off_from_its_leader_extends_no_lease() {
     let locker = open(&ensemble.member(follower).url());
     let other = open(&ensemble.member(leader).url());
     let guard = held(&locker);
-    // A write that it can't have done once it is cut off would keep back all answers of the session, which proves nothing
-    // then. The locker writes last that it has looked for garbage.
+    // A write that it can't have done once it is cut off would keep back all answers of the session, which proves
+    // nothing then. The locker writes last that it has looked for garbage.
     let mut session = ensemble.member(follower).session();
     wait_until("a look for garbage", PATIENCE, || {
         session.version("/crosslock").expect("it was made") > 0
@@ -43,8 +43,8 @@ fn server_that_is_cut_off_from_its_leader_extends_no_lease() {
     ensemble.join(follower, leader);
 }
 
-/// A leader that was stopped takes sessions up, and answers a `sync`, until it looks whether it has its followers: that is a
-/// tick. It doesn't hear that they have closed their connections.
+/// A leader that was stopped takes sessions up, and answers a `sync`, until it looks whether it has its followers: that
+/// is a tick. It doesn't hear that they have closed their connections.
 #[test]
 fn replaced_leader_that_goes_on_extends_no_lease() {
     const TICK: Duration = Duration::from_secs(1);

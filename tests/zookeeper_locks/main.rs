@@ -1,5 +1,5 @@
-//! What ZooKeeper alone does to locks: nodes that people delete, sessions that end, replies that are lost. Where there is no
-//! ZooKeeper, tests with its name in theirs are left out.
+//! What ZooKeeper alone does to locks: nodes that people delete, sessions that end, replies that are lost. Where there
+//! is no ZooKeeper, tests with its name in theirs are left out.
 
 mod zookeeper_costs;
 mod zookeeper_diagnosis;

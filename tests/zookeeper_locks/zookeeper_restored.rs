@@ -1,5 +1,5 @@
-//! Servers come back with older data. They refuse clients that have seen later transactions, as long as they haven't come
-//! so far themselves.
+//! Servers come back with older data. They refuse clients that have seen later transactions, as long as they haven't
+//! come so far themselves.
 
 use std::thread;
 use std::time::Duration;

@@ -68,7 +68,8 @@ pub fn run(server: &Server, seconds: f64) {
     }
     println!("\nContended: {PROCESSES} processes, each holds for {HOLD:?}\n");
     println!(
-        "| lock | acquisitions/s | to another process/s | least / most served | waits p50, p99, max | commands | connections | overlaps |"
+        "| lock | acquisitions/s | to another process/s | least / most served \
+         | waits p50, p99, max | commands | connections | overlaps |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for subject in Subject::ALL {

@@ -4,12 +4,14 @@
 //! cargo run --release [-- SECONDS]
 //! ```
 //!
-//! Subjects take turns in shuffled rounds of one run, so that noise meets them alike; figures are medians of the rounds.
-//! The server has one CPU, all clients another. Read ratios, not times. SECONDS (6) is how long each subject contends in all.
+//! Subjects take turns in shuffled rounds of one run, so that noise meets them alike; figures are medians of the
+//! rounds. The server has one CPU, all clients another. Read ratios, not times. SECONDS (6) is how long each subject
+//! contends in all.
 //!
 //! - **Alone**: one thread locks and unlocks a free lock.
 //! - **Contended**: four processes lock, hold for 1 ms and unlock, again and again.
-//! - **Killed**: a holder gets SIGKILL while another waits; how long after the end of its lease the waiter has the lock.
+//! - **Killed**: a holder gets SIGKILL while another waits; how long after the end of its lease the waiter has the
+//!   lock.
 //! - **Overtime**: a holder works for three times the ttl; does another get in, and what does the holder's unlock say?
 //! - **Deleted**: somebody deletes the key; when is the holder told?
 

@@ -45,7 +45,10 @@ pub(crate) enum Mode {
 pub(crate) fn command() -> Command {
     Command::new("run")
         .about("Take a lock, run a command, and exit with its status")
-        .override_usage("crosslock run [OPTIONS] NAME... -- COMMAND [ARG]...\n       crosslock run [OPTIONS] NAME... -c STRING")
+        .override_usage(
+            "crosslock run [OPTIONS] NAME... -- COMMAND [ARG]...\n\
+             \x20      crosslock run [OPTIONS] NAME... -c STRING",
+        )
         .args([names(), command_and_args(), shell()])
         .args(waiting())
         .args(holding())

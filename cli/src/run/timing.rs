@@ -38,7 +38,8 @@ impl Timing {
         }
         let enough = Duration::from_secs(((kill_after + LONGEST_MARGIN) * 3 / 2).as_secs() + 1);
         Err(format!(
-            "--ttl {} leaves no time for renewals before --kill-after {}: use --ttl {} or longer, or a shorter --kill-after",
+            "--ttl {} leaves no time for renewals before --kill-after {}: use --ttl {} or longer, \
+             or a shorter --kill-after",
             text(ttl),
             text(kill_after),
             text(enough.min(LONGEST)),

@@ -1,9 +1,9 @@
 //! Processes that are killed at each system call of what they do: whatever one leaves, the next understands.
 //!
-//! strace kills them when they enter a call, so that it isn't made. It counts the calls of each thread, each kind for itself. So a
-//! first child shows which kinds there are, and for each one child after the other is killed at its first, its second, ... until one
-//! ends by itself. Calls that only the process itself can notice are left out: to die there is to die at the next one that
-//! others notice.
+//! strace kills them when they enter a call, so that it isn't made. It counts the calls of each thread, each kind for
+//! itself. So a first child shows which kinds there are, and for each one child after the other is killed at its first,
+//! its second, ... until one ends by itself. Calls that only the process itself can notice are left out: to die there
+//! is to die at the next one that others notice.
 
 mod traced;
 
@@ -178,7 +178,8 @@ impl Play {
         println!("{}: {kills} kills, {:.1?}", self.name, started.elapsed());
     }
 
-    /// One child, which is killed at a call, or not at all, and what comes after it; returns whether it ended by itself.
+    /// One child, which is killed at a call, or not at all, and what comes after it; returns whether it ended by
+    /// itself.
     fn round(&self, inject: Option<&str>, log: &Path) -> bool {
         let directory = temp_dir();
         let lock = open(directory.path());

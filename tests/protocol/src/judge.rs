@@ -25,8 +25,8 @@ pub enum Rule {
     Tokens,
     /// No script brings a counter back.
     Counter,
-    /// Who waits and lives is served: at once when the lock is released, within one heartbeat whatever went wrong. Nobody
-    /// is let in who is known to be dead.
+    /// Who waits and lives is served: at once when the lock is released, within one heartbeat whatever went wrong.
+    /// Nobody is let in who is known to be dead.
     Service,
     /// First come, first served, and no reader passes those that wait for the lock exclusively.
     Order,
@@ -59,8 +59,8 @@ pub enum Excuse {
     TokenAfterBreak,
     /// Abandoned: a request that came late took the lock for an owner that was done.
     LateCopyAbandons,
-    /// Abandoned: one that was let in died or stood still before it knew; or gave up several names without knowing that it
-    /// had them, one of which was abandoned.
+    /// Abandoned: one that was let in died or stood still before it knew; or gave up several names without knowing that
+    /// it had them, one of which was abandoned.
     UnknownGrantAbandons,
     /// Abandoned: the server that knew of it forgot; or one of several names was broken, and a late request gave up the
     /// others.
@@ -71,8 +71,8 @@ pub enum Excuse {
     PassedOver,
     /// Order: a request that came late stood in line for an owner that was done.
     LateCopyServed,
-    /// Order, service, nothing left: the server forgot a part of the line. Who stood in it enters anew, which takes three
-    /// heartbeats at most; what is left of it stays for a day.
+    /// Order, service, nothing left: the server forgot a part of the line. Who stood in it enters anew, which takes
+    /// three heartbeats at most; what is left of it stays for a day.
     LineForgotten,
 }
 

@@ -93,8 +93,8 @@ fn held_soon(locker: &Locker, name: &str) -> LockGuard {
     guard.expect("it was there")
 }
 
-/// Waits until a locker is told that somebody else has the lock. Nodes that a busy machine has held up answer for seconds
-/// that the cluster is down.
+/// Waits until a locker is told that somebody else has the lock. Nodes that a busy machine has held up answer for
+/// seconds that the cluster is down.
 #[track_caller]
 fn taken_soon(locker: &Locker, name: &str) {
     wait_until("the lock to be taken", PATIENCE, || {

@@ -37,7 +37,8 @@ fn keeps_order_through_a_failover(ttl: Option<Duration>) {
         };
         let fail = |guard| {
             cluster.node(master).kill();
-            // For longer than any waiter of a ttl of 3 s has announced; left to themselves, nodes may need several elections.
+            // For longer than any waiter of a ttl of 3 s has announced; left to themselves, nodes may need several
+            // elections.
             std::thread::sleep(millis(2_600));
             let take_over = ["CLUSTER", "FAILOVER", "TAKEOVER"];
             cluster.node(replica).query::<()>(&take_over);

@@ -47,8 +47,8 @@ fn removal_that_comes_late_removes_no_newer_value() {
 /// Two names, of which most tests use the first.
 type Names = [String; 2];
 
-/// Has a call end while its question is on its way, which comes to the server then, and gives the names that it was about.
-/// `call` returns when the call was to end.
+/// Has a call end while its question is on its way, which comes to the server then, and gives the names that it was
+/// about. `call` returns when the call was to end.
 #[track_caller]
 fn comes_late(proxy: &Proxy, script: &str, call: impl Fn(&Locker, &Names) -> Instant) -> Names {
     let builder = Locker::builder(&proxy.url()).ttl(3 * PATIENCE);

@@ -176,10 +176,11 @@ enum Call {
 }
 
 /// Each right, and the first call that is denied without it. No call here is denied without `publish`, `subscribe` or
-/// `pubsub|numsub`, which make waiters learn of grants at once, see `channels.rs`; `unsubscribe`, without which a channel
-/// stays open that nobody needs any more; `lpop` and `hget`, by which a release hands the lock on; `hgetall`, by
-/// which waiters of a line that was lost are found; `incr`, in place of which `set` then counts; `zremrangebyscore`, by which shares that ended by themselves are counted back; or `getrange`, by
-/// which locks are told from other keys in the empty namespace.
+/// `pubsub|numsub`, which make waiters learn of grants at once, see `channels.rs`; `unsubscribe`, without which a
+/// channel stays open that nobody needs any more; `lpop` and `hget`, by which a release hands the lock on; `hgetall`,
+/// by which waiters of a line that was lost are found; `incr`, in place of which `set` then counts; `zremrangebyscore`,
+/// by which shares that ended by themselves are counted back; or `getrange`, by which locks are told from other keys in
+/// the empty namespace.
 const NEEDED_BY: [(&str, Call); COMMANDS.len() - 10] = [
     ("ping", Call::Open),
     ("evalsha", Call::Lock),

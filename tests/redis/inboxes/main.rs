@@ -70,8 +70,8 @@ fn inboxes(server: &Member) -> usize {
     clients.lines().count()
 }
 
-/// The sharded channels that somebody subscribes to at a node. For a slot there is one for each inbox, and one beside them on
-/// which all hear of broken leases.
+/// The sharded channels that somebody subscribes to at a node. For a slot there is one for each inbox, and one beside
+/// them on which all hear of broken leases.
 fn channels(server: &Member) -> usize {
     let channels: Vec<String> = server.query(&["PUBSUB", "SHARDCHANNELS"]);
     channels.len()

@@ -46,8 +46,8 @@ fn waiters_keep_their_order_when_the_slot_moves_and_comes_back() {
     let (guard, queue) = contended(&cluster, &name);
     cluster.move_slot(slot(&name), 1);
     cluster.move_slot(slot(&name), 0);
-    // A node drops the subscriptions of a slot that leaves it. A release that comes back sooner than its waiters takes them for
-    // gone, because they have said that they hear at this node.
+    // A node drops the subscriptions of a slot that leaves it. A release that comes back sooner than its waiters takes
+    // them for gone, because they have said that they hear at this node.
     wait_until("all to hear at the first node again", PATIENCE, || {
         channels(cluster.node(0)) == WAITERS + 1
     });

@@ -4,6 +4,7 @@ use super::moved::urls;
 use super::*;
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one scene, step by step")]
 fn channels_of_slots_that_are_not_waited_for_end_while_others_go_on() {
     let cluster = start();
     let urls = urls(&cluster);

@@ -1,8 +1,8 @@
 //! The clock of a server that takes another's place may be ahead, or behind.
 //!
-//! A lease is copied to replicas as the time at which it ends (Redis 7.0). So a server whose clock is ahead ends it as much
-//! earlier, and one whose clock is behind as much later, which is what these tests have the promoted server do: its process
-//! has the clock of this machine.
+//! A lease is copied to replicas as the time at which it ends (Redis 7.0). So a server whose clock is ahead ends it as
+//! much earlier, and one whose clock is behind as much later, which is what these tests have the promoted server do:
+//! its process has the clock of this machine.
 
 use std::time::Instant;
 

@@ -24,6 +24,7 @@ struct Inspected {
 }
 
 /// Looks at the lock, which changes nothing.
+#[allow(clippy::too_many_lines, reason = "one scene, step by step")]
 fn inspect(bench: &mut Bench) -> Inspected {
     let before = bench.seen();
     bench.query::<()>(&["CONFIG", "RESETSTAT"]);

@@ -91,7 +91,8 @@ fn where_it_is_waited(set: &SentinelSet) -> usize {
 fn fails_many_times(how: Fails) {
     let rounds = std::env::var("CROSSLOCK_TEST_FAILOVERS");
     let rounds = rounds.map_or(2, |rounds| rounds.parse().expect("a number"));
-    // Sentinels ask once a second: a shorter time takes a new master for down that is slow to answer the first question.
+    // Sentinels ask once a second: a shorter time takes a new master for down that is slow to answer the first
+    // question.
     let setup = Setup::new().down_after(millis(1_500));
     let set = setup.sentinels();
     let (mut last, mut times) = (0, Vec::new());
@@ -109,7 +110,8 @@ fn fails_many_times(how: Fails) {
         times.sort_unstable();
         let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
         println!(
-            "{how:?}, {rounds} failovers: the waiter had the lock {median:?} after the new master {since}, {longest:?} at most"
+            "{how:?}, {rounds} failovers: the waiter had the lock {median:?} after the new master {since}, \
+             {longest:?} at most"
         );
     }
 }

@@ -22,8 +22,8 @@ fn last_held(guard: LockGuard) -> thread::JoinHandle<Instant> {
     })
 }
 
-/// The holder renews at the stale master, while another has the lock at the new one. It may do so until its next renewal,
-/// which looks up first.
+/// The holder renews at the stale master, while another has the lock at the new one. It may do so until its next
+/// renewal, which looks up first.
 fn assert_stops_believing(set: &SentinelSet, ttl: Duration, replace: impl FnOnce() -> usize) {
     let lasting = || builder(&set.url()).ttl(ttl).build().expect("open");
     let (holder, other) = (lasting(), lasting());

@@ -216,8 +216,8 @@ impl Cluster {
         }
     }
 
-    /// Waits until all nodes that run agree on who has which slot, take commands, and have no slot on its way, and until
-    /// the replicas are linked to their masters.
+    /// Waits until all nodes that run agree on who has which slot, take commands, and have no slot on its way, and
+    /// until the replicas are linked to their masters.
     #[track_caller]
     pub fn wait_until_ok(&self) {
         let done = eventually(PATIENCE, || {

@@ -51,8 +51,8 @@ impl Member {
         member
     }
 
-    /// Returns where clients and the other servers find it: its proxy if it has one, otherwise its port, with TLS if the
-    /// set has TLS.
+    /// Returns where clients and the other servers find it: its proxy if it has one, otherwise its port, with TLS if
+    /// the set has TLS.
     pub fn public_addr(&self) -> SocketAddr {
         self.front
             .as_ref()

@@ -63,8 +63,8 @@ impl Cluster {
         self.wait_until_ok();
     }
 
-    /// Brings the slots from `first` to `last` to the node `to` as Valkey 9 does by itself (`MIGRATESLOTS`), and waits until
-    /// all nodes know.
+    /// Brings the slots from `first` to `last` to the node `to` as Valkey 9 does by itself (`MIGRATESLOTS`), and waits
+    /// until all nodes know.
     #[track_caller]
     pub fn migrate_slots(&self, first: u16, last: u16, to: usize) {
         let from = self.owner_of_slot(first).expect("a node has the slot");

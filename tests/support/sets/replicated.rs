@@ -110,8 +110,8 @@ impl Replicated {
     }
 }
 
-/// Whether so many replicas confirm what is written now. One that has just been given all data is sent nothing more until it
-/// has said that it is there, which it does once a second.
+/// Whether so many replicas confirm what is written now. One that has just been given all data is sent nothing more
+/// until it has said that it is there, which it does once a second.
 fn confirm(master: &Member, replicas: i64) -> RedisResult<bool> {
     let mut connection = master.connection();
     // It reaches replicas, and leaves no key.

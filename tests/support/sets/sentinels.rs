@@ -17,7 +17,8 @@ const SENTINELS: usize = 3;
 /// What a sentinel tells of a server.
 type State = HashMap<String, String>;
 
-/// Three servers, of which 0 is the first master, and three sentinels, to which it is `mymaster`; dropping it kills all.
+/// Three servers, of which 0 is the first master, and three sentinels, to which it is `mymaster`; dropping it kills
+/// all.
 #[derive(Debug)]
 pub struct SentinelSet {
     setup: Setup,
@@ -111,8 +112,8 @@ impl SentinelSet {
         self.wait_for_other_master(old)
     }
 
-    /// Waits until all sentinels that run take one and the same server but `old` for the master, and until that one says
-    /// so itself; returns it.
+    /// Waits until all sentinels that run take one and the same server but `old` for the master, and until that one
+    /// says so itself; returns it.
     #[track_caller]
     pub fn wait_for_other_master(&self, old: usize) -> usize {
         let mut new = None;
@@ -132,8 +133,8 @@ impl SentinelSet {
         wait_until("the sentinels to agree", PATIENCE, || {
             self.agreed().is_some()
         });
-        // A sentinel looks that often, and makes a master that comes back a replica after four times as long as it tells
-        // the others of itself: one that hasn't heard of the new master would take that one for it.
+        // A sentinel looks that often, and makes a master that comes back a replica after four times as long as it
+        // tells the others of itself: one that hasn't heard of the new master would take that one for it.
         self.set_time("publish-period", "100");
         self.set_time("info-period", "500");
         let is_settled =

@@ -107,8 +107,8 @@ impl Setup {
 
     /// Lets nobody take over because a busy machine stood still: only those do that are told to.
     ///
-    /// Nodes of a cluster tell each other news the more seldom the longer their timeout is, and a replica that didn't get
-    /// its votes tries again after four times as long.
+    /// Nodes of a cluster tell each other news the more seldom the longer their timeout is, and a replica that didn't
+    /// get its votes tries again after four times as long.
     pub fn calm(self) -> Self {
         const OF_SENTINELS: Duration = Duration::from_secs(30);
         const OF_NODES: Duration = Duration::from_secs(4);

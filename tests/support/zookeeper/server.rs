@@ -98,7 +98,8 @@ impl ZooKeeper {
         RawSession::open(self.own_addr(), Duration::from_secs(30))
     }
 
-    /// Ends a session, as if it had been silent for too long: its ephemeral nodes are gone. It may have been, on a busy machine.
+    /// Ends a session, as if it had been silent for too long: its ephemeral nodes are gone. It may have been, on a busy
+    /// machine.
     #[track_caller]
     pub fn expire(&self, id: i64) {
         if let Some(session) = RawSession::take_over(self.own_addr(), id) {

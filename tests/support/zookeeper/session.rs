@@ -88,8 +88,8 @@ impl RawSession {
         self.timeout
     }
 
-    /// Makes a node that everyone may read and change: one that stays, or with 1 for `flags` an ephemeral one, with 2 one
-    /// with a number behind its name, with 3 both, with 4 a container. Returns its path, or the server's error.
+    /// Makes a node that everyone may read and change: one that stays, or with 1 for `flags` an ephemeral one, with 2
+    /// one with a number behind its name, with 3 both, with 4 a container. Returns its path, or the server's error.
     pub fn create(&mut self, path: &str, data: &str, flags: i32) -> Result<String, i32> {
         const ALL: i32 = 31;
         // Otherwise servers make a node that stays.

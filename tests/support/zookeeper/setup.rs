@@ -31,7 +31,8 @@ impl ZooKeeperSetup {
         Self::default()
     }
 
-    /// The time in which servers and sessions are counted; sessions last for 2 to 20 ticks if nothing else is configured.
+    /// The time in which servers and sessions are counted; sessions last for 2 to 20 ticks if nothing else is
+    /// configured.
     pub fn tick(mut self, time: Duration) -> Self {
         self.tick = Some(time);
         self
@@ -122,8 +123,8 @@ impl ZooKeeperSetup {
         );
         if members.len() > 1 {
             fs::write(data.join("myid"), (index + 1).to_string()).expect("write its number");
-            // Enough for a machine that is busy, and so short that one which takes itself for the leader, and which nobody
-            // follows, soon looks for another: 10 s. What follows may be silent for 2 s of short ticks.
+            // Enough for a machine that is busy, and so short that one which takes itself for the leader, and which
+            // nobody follows, soon looks for another: 10 s. What follows may be silent for 2 s of short ticks.
             let _ = writeln!(text, "initLimit={}\nsyncLimit=20", (10_000 / tick).max(10));
             for (index, member) in members.iter().enumerate() {
                 let _ = writeln!(text, "server.{}={member}", index + 1);

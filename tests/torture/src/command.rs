@@ -12,8 +12,8 @@ use super::history::{Event, History, PROGRAM};
 
 const DIR: &str = "TORTURE_COMMAND_DIR";
 const MILLIS: &str = "TORTURE_COMMAND_MS";
-/// The shell leads the command's group, and SIGTERM ends neither it nor its child: only SIGKILL to the whole group does.
-/// What it is told last is the number of its parent.
+/// The shell leads the command's group, and SIGTERM ends neither it nor its child: only SIGKILL to the whole group
+/// does. What it is told last is the number of its parent.
 const BELOW_A_SHELL: &str = "trap '' TERM; \"$@\" $PPID; exit";
 /// How often it writes.
 const BEAT: Duration = Duration::from_millis(3);

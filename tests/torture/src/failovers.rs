@@ -10,6 +10,7 @@ use super::servers::Set;
 use support::{Cluster, Fault, slot_of};
 
 /// Hits the master of this name, or the slots of some. Is over when all servers are what they were to each other.
+#[allow(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn fire(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
     let Some(set) = driver.servers.set() else {
         return false;

@@ -68,6 +68,7 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
 }
 
 /// Whom a fault hits when this process holds a lock.
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn target(driver: &mut Driver<'_>, kind: &str, holder: u32) -> u32 {
     match kind {
         "stop server"

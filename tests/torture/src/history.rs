@@ -33,9 +33,9 @@ pub enum Mode {
 
 /// What an event tells of.
 ///
-/// One asks by lock, timed, try, adopt, open, close or run. The outcome of an `answer` is held, none, opened, closed, or an
-/// error. A `release` is by unlock, downgrade, drop, panic or pass; of a value by commit, drop, panic, discard, or
-/// unchanged.
+/// One asks by lock, timed, try, adopt, open, close or run. The outcome of an `answer` is held, none, opened, closed,
+/// or an error. A `release` is by unlock, downgrade, drop, panic or pass; of a value by commit, drop, panic, discard,
+/// or unchanged.
 ///
 /// | op | tells | fields |
 /// |---|---|---|
@@ -125,8 +125,8 @@ impl Event {
     }
 }
 
-/// What is shorter isn't told of those that are late: half of the shortest timeout whose outcome is judged. What many such
-/// moments come to is in the slack of the rules.
+/// What is shorter isn't told of those that are late: half of the shortest timeout whose outcome is judged. What many
+/// such moments come to is in the slack of the rules.
 pub const LATE: Duration = Duration::from_millis(10);
 
 /// What is told of a lock that another thread of the same process has handed over, with its lease.

@@ -1,5 +1,5 @@
-//! Faults of members that elect a leader: they are killed, stopped and cut off, one or most of them; or what they keep is
-//! changed by hand.
+//! Faults of members that elect a leader: they are killed, stopped and cut off, one or most of them; or what they keep
+//! is changed by hand.
 
 use std::io;
 use std::thread;
@@ -12,6 +12,7 @@ use super::looks::{self, ZooKeeperLook};
 use super::servers::{MEMBERS, Members};
 
 /// Hits members, and is over when all of them answer again.
+#[allow(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn fire(driver: &mut Driver<'_>, fault: &str) -> bool {
     let ttl = driver.ttl;
     let mut rng = driver.rng.fork();

@@ -78,7 +78,8 @@ impl Topology {
         }
     }
 
-    /// From which the ttl of a run is chosen, in milliseconds. Where masters are replaced, some leases are to outlive that.
+    /// From which the ttl of a run is chosen, in milliseconds. Where masters are replaced, some leases are to outlive
+    /// that.
     pub(crate) fn ttls(self) -> RangeInclusive<u64> {
         match self {
             Topology::Single | Topology::File => 300..=500,

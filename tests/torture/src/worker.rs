@@ -33,8 +33,8 @@ mod task;
 
 pub(crate) const THREADS: u32 = 4;
 
-/// There is one attempt, in which a connection, a login and a question have to fit: more than a loaded machine takes, and
-/// less than what is allowed to it. An answer that doesn't come fails it all the same.
+/// There is one attempt, in which a connection, a login and a question have to fit: more than a loaded machine takes,
+/// and less than what is allowed to it. An answer that doesn't come fails it all the same.
 const OPENS_WITHIN: Duration = Duration::from_millis(400);
 /// One call in so many opens a locker of its own.
 const OWN_LOCKER_EVERY: u8 = 15;

@@ -304,6 +304,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table")]
     fn operations_name_keys_and_ranges() {
         let list = |from: Option<&str>| Op::List {
             prefix: "a/".into(),

@@ -26,7 +26,8 @@
 //! condition variable of its own. That a grant wakes two threads, one after the other, isn't seen beside the time that
 //! the server and the network take: with waiters that read the connection themselves, hand-offs were no faster.
 //!
-//! - *The connection is lost*: under one lock all channels become unsubscribed, and their waiters are notified to ask again.
+//! - *The connection is lost*: under one lock all channels become unsubscribed, and their waiters are notified to ask
+//!   again.
 //! - *A waiter distrusts the connection*: the thread drops it, and connects anew.
 //! - *The server of the connection is replaced*: the thread ends. The waiters' subscriptions are over.
 //! - *The locker is gone*: then nobody waits, and the thread ends.

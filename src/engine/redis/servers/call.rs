@@ -24,9 +24,9 @@
 //! STABLE. Then it answers for all names, as if those that have gone were free. The node that takes the slot over
 //! doesn't forget. So:
 //!
-//! - Before the owner is asked for a lock, it is asked whether it has its key. While it knows that the slot goes, it doesn't say
-//!   no, but where to ask. If it says no, the node that takes the slot over is asked, too. So nothing is written at the owner
-//!   that would be in the way of those keys when they come back.
+//! - Before the owner is asked for a lock, it is asked whether it has its key. While it knows that the slot goes, it
+//!   doesn't say no, but where to ask. If it says no, the node that takes the slot over is asked, too. So nothing is
+//!   written at the owner that would be in the way of those keys when they come back.
 //! - That node is asked again before what the owner has granted counts: the lock may have moved meanwhile.
 //!
 //! Who takes slots over is known from look-ups. A process has had one within a quarter of its ttl when it takes a lock,

@@ -55,7 +55,8 @@ impl World {
         }
     }
 
-    /// A lease ends by itself. If nobody ever had a guard of it, the next holder is told of an abandonment all the same.
+    /// A lease ends by itself. If nobody ever had a guard of it, the next holder is told of an abandonment all the
+    /// same.
     pub(crate) fn judge_ghost(&mut self, at: usize, owner: Owner) {
         let client = &self.clients[Setup::client_of(owner)];
         let waits = matches!(

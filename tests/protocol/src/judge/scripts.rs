@@ -167,7 +167,8 @@ impl World {
         }
     }
 
-    /// Of several names one was broken, and a request that came late gave up the others: as if nobody had worked with them.
+    /// Of several names one was broken, and a request that came late gave up the others: as if nobody had worked with
+    /// them.
     fn judge_give_up(&mut self, seen: &Seen<'_>) {
         let (Some(owner), Call::Acquire(_)) = (seen.owner, seen.call) else {
             return;

@@ -136,8 +136,8 @@ impl Script<'_> {
         None
     }
 
-    /// Enters the line, or is a heartbeat in it. Says whether it is new among those that wait, whether it stood in the line
-    /// before, and how long the line is.
+    /// Enters the line, or is a heartbeat in it. Says whether it is new among those that wait, whether it stood in the
+    /// line before, and how long the line is.
     fn enter(&mut self, owner: Owner, ttl: Ticks, mode: Mode, wait: Wait) -> (bool, bool, u8) {
         let entered = self.keys.set_waiter(Waiter {
             owner,

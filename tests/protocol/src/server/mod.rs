@@ -157,8 +157,8 @@ pub enum Ear {
 /// The channel on which all inboxes hear whose leases were broken.
 pub const BROADCAST: Inbox = Inbox::MAX;
 
-/// A grant that was published; token 0 asks its owner to ask again. Told to all, that its lease was broken: its token is
-/// below this one.
+/// A grant that was published; token 0 asks its owner to ask again. Told to all, that its lease was broken: its token
+/// is below this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
     pub inbox: Inbox,

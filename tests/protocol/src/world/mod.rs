@@ -190,8 +190,8 @@ pub enum Body {
     Request(Call),
     Reply(Reply),
     Grant(Token),
-    /// Its lease was broken, whose token is below this one. It may come at any time, or never: nobody has to listen who holds
-    /// a lock.
+    /// Its lease was broken, whose token is below this one. It may come at any time, or never: nobody has to listen who
+    /// holds a lock.
     Revoked(Token),
 }
 

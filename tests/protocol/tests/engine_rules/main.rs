@@ -1,5 +1,5 @@
-//! The rules that memory and directories follow, next to the model of the scripts: who is let in, who waits, who is told
-//! what, in any sequence of calls.
+//! The rules that memory and directories follow, next to the model of the scripts: who is let in, who waits, who is
+//! told what, in any sequence of calls.
 
 #![allow(
     dead_code,

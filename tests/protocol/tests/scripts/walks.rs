@@ -1,7 +1,7 @@
 //! Random walks of the model, next to the scripts of `lua/` on a real server: what its clients send is sent.
 //!
-//! Walks have more clients, acquisitions and faults than can be gone through completely, and the judge's excuses are made
-//! for those that can. So only with `PROTOCOL=full` a walk ends where a rule breaks: to look at, not to rely on.
+//! Walks have more clients, acquisitions and faults than can be gone through completely, and the judge's excuses are
+//! made for those that can. So only with `PROTOCOL=full` a walk ends where a rule breaks: to look at, not to rely on.
 
 use std::env;
 

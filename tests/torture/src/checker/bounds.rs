@@ -326,8 +326,8 @@ pub(super) fn is_too_late(
         && !someone_waits_for_several(facts, rules, next.name(), free.at, next.from())
 }
 
-/// When the server last showed that `crosslock run` had the lock in that time. A command that was never started, because its
-/// start took until the lease could end, has written nothing of that.
+/// When the server last showed that `crosslock run` had the lock in that time. A command that was never started,
+/// because its start took until the lease could end, has written nothing of that.
 fn had_by_program(facts: &Facts<'_>, name: &str, from: u64, until: u64) -> Option<u64> {
     let is_of_worker = |pid: u32| facts.asks.values().any(|ask| ask.pid == pid);
     let shows_it = |look: &&Event| {

@@ -135,7 +135,8 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// C4: who holds a lock that is broken is told: at once where its process hears messages, otherwise at its next renewal.
+/// C4: who holds a lock that is broken is told: at once where its process hears messages, otherwise at its next
+/// renewal.
 pub(super) fn told(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
     for holding in &facts.holdings {

@@ -7,8 +7,8 @@ use super::{Facts, Rules, Violation, nanos, shown, violation};
 
 /// The program has killed its command when so much of the lease is left.
 const MARGIN: Duration = Duration::from_millis(100);
-/// The watchdog does it when so much is left: a machine that stands still for longer lets the command live on. Half of that is
-/// enough to excuse it, as elsewhere.
+/// The watchdog does it when so much is left: a machine that stands still for longer lets the command live on. Half of
+/// that is enough to excuse it, as elsewhere.
 const LAST_MARGIN: Duration = Duration::from_millis(50);
 
 /// A command is dead before another has its lock.

@@ -25,7 +25,8 @@ const HAND_OVERS: u64 = 1024;
 const TOKENS_OF_REVISION: u64 = 4096;
 /// etcd looks twice a second which leases are over, and revokes them by a commit.
 const ETCD_REVOKES_WITHIN: Duration = Duration::from_millis(600);
-/// A session ends at a whole tick, and its last sign of life comes to the leader with a ping, each half tick: a tick is 100 ms.
+/// A session ends at a whole tick, and its last sign of life comes to the leader with a ping, each half tick: a tick is
+/// 100 ms.
 const SESSIONS_END_WITHIN: Duration = Duration::from_millis(200);
 
 impl Engine {
@@ -44,8 +45,8 @@ impl Engine {
         matches!(self, Engine::Etcd | Engine::ZooKeeper)
     }
 
-    /// Whether all calls of a process wait on one connection. It is given up when one answer takes too long, and then no other
-    /// comes either.
+    /// Whether all calls of a process wait on one connection. It is given up when one answer takes too long, and then
+    /// no other comes either.
     pub(super) fn shares_connection(self) -> bool {
         self == Engine::ZooKeeper
     }
@@ -74,8 +75,8 @@ impl Engine {
         kind.abandons() && (!self.has_lasting_leases() || !kind.loses)
     }
 
-    /// Whose calls may fail because of a fault that hits this process: one that is stopped, or whose child has copies of its
-    /// files, may have the file of a name locked meanwhile.
+    /// Whose calls may fail because of a fault that hits this process: one that is stopped, or whose child has copies
+    /// of its files, may have the file of a name locked meanwhile.
     pub(super) fn reach_of(self, kind: &Kind, process: u32) -> u32 {
         let keeps = kind.name.starts_with("stop ") || kind.name == KEPT_BY_CHILD;
         if self.has_lasting_leases() && keeps {
@@ -94,7 +95,8 @@ impl Engine {
         }
     }
 
-    /// Whether a token may be that of a lease which has, or had, the other, and was handed over within its process since.
+    /// Whether a token may be that of a lease which has, or had, the other, and was handed over within its process
+    /// since.
     pub(super) fn may_be_of_lease(self, first: u64, token: u64) -> bool {
         if self.has_lines() {
             return first / TOKENS_OF_REVISION == token / TOKENS_OF_REVISION;

@@ -5,9 +5,9 @@ use crate::history::{DRIVER, Event, PROGRAM, SERVER, WAITED};
 
 /// When processes ran late: threads that wanted to run didn't, or the server didn't answer.
 ///
-/// Threads that only try it see less of it than others suffer, which work, and are woken one after the other. So what they
-/// saw may have delayed others by four times as much. What a process itself has waited for, or was stopped for, is known
-/// exactly.
+/// Threads that only try it see less of it than others suffer, which work, and are woken one after the other. So what
+/// they saw may have delayed others by four times as much. What a process itself has waited for, or was stopped for, is
+/// known exactly.
 #[derive(Debug, Default)]
 pub(crate) struct Lateness {
     /// By the time of their beginning.

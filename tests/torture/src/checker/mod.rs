@@ -13,9 +13,9 @@
 //! | C9 | the run was no idle one: every fault hit its target, and stale writes were refused |
 //! | C10 | a command under `crosslock run` is dead before another has its lock |
 //!
-//! A machine that has no time for a process makes it late, and each process writes down when it was. Such a time excuses
-//! what depends on it (C4, C7, C8, C10, and the order of a line in C6), for that process only: it, the driver, through whose
-//! proxies it reaches the server, and the server. What is unsafe has no excuse.
+//! A machine that has no time for a process makes it late, and each process writes down when it was. Such a time
+//! excuses what depends on it (C4, C7, C8, C10, and the order of a line in C6), for that process only: it, the driver,
+//! through whose proxies it reaches the server, and the server. What is unsafe has no excuse.
 
 mod bounds;
 mod breaks;
@@ -132,8 +132,8 @@ fn forgot(facts: &Facts<'_>, rules: &Rules, from: u64, until: u64) -> bool {
     })
 }
 
-/// Whether locks came to another server in between: what was shown before and after isn't of one server, and a look in the
-/// middle may miss what is on its way.
+/// Whether locks came to another server in between: what was shown before and after isn't of one server, and a look in
+/// the middle may miss what is on its way.
 fn moved(facts: &Facts<'_>, from: u64, until: u64) -> bool {
     let mut spans = facts.faults.iter();
     spans.any(|span| span.kind.moves != Moves::None && span.from <= until && from <= span.until)

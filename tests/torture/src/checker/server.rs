@@ -32,6 +32,7 @@ const SHARED: &str = "crosslock:";
 const ROUNDING: u64 = 5_000_000;
 
 /// C6: a lock whose owner is another than the last time, before it had expired, was released by its holder.
+#[allow(clippy::too_many_lines, reason = "one rule, clause by clause")]
 pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let by_token: HashMap<_, _> = facts
         .holdings
@@ -67,8 +68,9 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             .into_iter()
             .flatten()
             .any(|end| end.at <= event.at);
-        let broken = facts.break_of(holding);
-        let broken = broken.is_some_and(|one| one.from <= event.at);
+        let broken = facts
+            .break_of(holding)
+            .is_some_and(|one| one.from <= event.at);
         let died = facts.engine.has_lasting_leases() && holding.until <= event.at;
         if !released && !broken && !died && !went(facts, rules, before.at, event.at) {
             let text = format!("{} was taken from its holder", event.name);
@@ -79,8 +81,8 @@ pub(super) fn owners(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     found
 }
 
-/// The last holding that the lease of a key went to, inside its process. By their tokens alone those of the next lease may
-/// look the same: where the counter is ahead of the server's clock, they follow as closely.
+/// The last holding that the lease of a key went to, inside its process. By their tokens alone those of the next lease
+/// may look the same: where the counter is ahead of the server's clock, they follow as closely.
 fn last_of_chain<'a, 'b>(
     by_token: &HashMap<(&str, u64), &'b Holding<'a>>,
     lease: &Event,
@@ -96,8 +98,8 @@ fn last_of_chain<'a, 'b>(
     Some(last)
 }
 
-/// The last holding that the lease of an owner who is shown went to, inside its process. A lease that is adopted has another
-/// owner, and larger tokens.
+/// The last holding that the lease of an owner who is shown went to, inside its process. A lease that is adopted has
+/// another owner, and larger tokens.
 fn last_of_owner<'a, 'b>(facts: &'b Facts<'a>, shown: &Event) -> Option<&'b Holding<'a>> {
     let pid = pid_of(&shown.detail)?;
     let holdings = facts.holdings_of(&shown.name);
@@ -174,7 +176,8 @@ pub(super) fn dead(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let Some(killed) = death(facts, first, before.at) else {
                 continue;
             };
-            // Where all stand in one line nobody passes the first: whoever shares the lock has made its own one to read.
+            // Where all stand in one line nobody passes the first: whoever shares the lock has made its own one to
+            // read.
             let is_downgraded = facts.engine.has_lines() && key.detail.starts_with(SHARED);
             let is_adopted = passing::is_adopted_between(facts, key, before.at);
             if !is_adopted && !is_downgraded && !went(facts, rules, before.at, after.at) {

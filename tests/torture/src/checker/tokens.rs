@@ -112,8 +112,8 @@ fn unsafe_overlap(
     (end, allowed + lateness)
 }
 
-/// For how long one may believe in a lease that a server forgot: until its next renewal. A master that was replaced goes on
-/// renewing, and granting, until its clients look for the new one.
+/// For how long one may believe in a lease that a server forgot: until its next renewal. A master that was replaced
+/// goes on renewing, and granting, until its clients look for the new one.
 fn ignorance(facts: &Facts<'_>, rules: &Rules) -> u64 {
     let mut spans = facts.faults.iter();
     let are_replaced = spans.any(|span| span.kind.moves == Moves::Masters);

@@ -85,6 +85,7 @@ fn short_leases_of_etcd_are_found() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn lines_of_zookeeper_are_shown() {
     let server = ZooKeeper::start();
     let mut session = server.session();

@@ -73,6 +73,7 @@ impl Look for ZooKeeperLook {
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn view(session: &mut Session, known: &mut HashMap<String, Found>) -> io::Result<View> {
     let mut view = View {
         term: session.sync()?,

@@ -20,8 +20,8 @@ use support::{Proxy, RedisServer};
 
 /// What the user of the workers may do on one server, as the documentation has it.
 const USER: &str = "user app on >app ~{crosslock:* resetchannels &crosslock:inbox:* -@all +eval +evalsha +get +set \
-    +pexpire +pttl +del +time +ping +exists +mget +incr +lindex +lpop +llen +lrem +rpush +hget +hgetall +hset +hdel +zadd +zrem +zscore +zrange \
-    +zremrangebyscore +pexpireat +publish +subscribe +unsubscribe +pubsub|numsub \
+    +pexpire +pttl +del +time +ping +exists +mget +incr +lindex +lpop +llen +lrem +rpush +hget +hgetall +hset +hdel \
+    +zadd +zrem +zscore +zrange +zremrangebyscore +pexpireat +publish +subscribe +unsubscribe +pubsub|numsub \
     +scan +lrange +getrange";
 
 /// The servers of a run.

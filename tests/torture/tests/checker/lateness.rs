@@ -35,6 +35,7 @@ fn failed(how: &str, timeout: u64, at: u64) -> Vec<Event> {
 }
 
 #[rustfmt::skip]
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn cases() -> Vec<Case> {
     let case = |what, rule, history, process, when, elsewhen, passes_through| {
         Case { what, rule, history, process, when, elsewhen, passes_through }

@@ -20,6 +20,7 @@ pub(super) struct Request {
 }
 
 impl Request {
+    #[allow(clippy::too_many_lines, reason = "a table")]
     pub(super) fn of(names: Names, call: Call) -> Self {
         let request = match call {
             Call::Acquire(ask) => Request::acquire(ask),
