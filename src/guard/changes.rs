@@ -15,6 +15,7 @@ use crate::base::token::Ending;
 use crate::engine::{Change, Done, Outcome};
 use crate::lease::Lease;
 use crate::lease::deferred_release::DeferredRelease;
+use crate::queue::Turn;
 
 impl LockGuard {
     /// Ends the guard and gives its lease away: another process goes on with it by
@@ -47,7 +48,12 @@ impl LockGuard {
     /// ```
     pub fn into_ticket(mut self) -> Result<LeaseTicket> {
         self.check()?;
-        let owner = self.end_unreleased().ok_or_else(|| self.lost_error())?;
+        let Some(owner) = self.end_unreleased() else {
+            // If nobody has noticed yet, it ran out just now.
+            let reason = self.monitor.lost_reason();
+            let reason = reason.unwrap_or(LostReason::Expired);
+            return Err(Error::lost(self.name(), reason));
+        };
         let claim = self.claim.clone();
         Ok(LeaseTicket::new(claim, owner, self.token.last_used()))
     }
@@ -148,9 +154,7 @@ impl LockGuard {
             })) => {
                 (lease.claim, lease.token) = (reading, token);
                 lease.value = value.map(Some).or(lease.value);
-                // The others of this process ask for themselves.
-                drop(turn);
-                self.read_on(lease, since.unwrap_or(asked))
+                self.read_on(lease, turn, since.unwrap_or(asked))
             }
             Ok(_) => Err(self.end_lost(&lease, &deadline)),
             Err(e) => {
@@ -165,12 +169,19 @@ impl LockGuard {
     }
 
     /// The guard of a lease that reads from then on.
-    fn read_on(&mut self, mut lease: Lease, since: BootInstant) -> Result<LockGuard> {
+    fn read_on(
+        &mut self,
+        mut lease: Lease,
+        turn: Option<Turn>,
+        since: BootInstant,
+    ) -> Result<LockGuard> {
         let core = self.core.clone();
         core.restart(&mut lease, since);
         self.tell_released();
         let observer = &core.options.observer;
         observer.acquired_at_once(&lease.claim.key, lease.token);
+        // The others of this process ask for themselves.
+        drop(turn);
         let reading = LockGuard::new(core, lease, self.renewer.take(), None);
         reading.map_err(|_| Error::lost(self.name(), LostReason::Closed))
     }

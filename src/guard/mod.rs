@@ -372,10 +372,12 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn lock_files(&self) -> io::Result<Vec<File>> {
-        match self.monitor.proof() {
-            Some((owner, _)) if !self.is_inherited() => self.core.engine.lock_files(&owner),
-            _ => Ok(Vec::new()),
+        // In a child that inherited this guard nothing may be locked.
+        if !self.is_held() {
+            return Ok(Vec::new());
         }
+        let owner = self.monitor.proof().map(|(owner, _)| owner);
+        owner.map_or(Ok(Vec::new()), |owner| self.core.engine.lock_files(&owner))
     }
 
     /// Has it forgotten that another thread took it.

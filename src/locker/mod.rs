@@ -278,7 +278,8 @@ impl Locker {
     ///
     /// The guard has a renewal of its own, a full ttl, and a fencing token above all that were used under the lease.
     /// The lock was taken all the time: nobody else had it in between. The lock is held in the way in which it was:
-    /// exclusively, to read, or with permits. [`LeaseTicket::name`] has its name.
+    /// exclusively, to read, or with permits. The ticket decides which lock that is: if you don't trust its sender with
+    /// all locks of this namespace, compare [`LeaseTicket::name`] first.
     ///
     /// A ticket can be used once. After [`Error::Unavailable`] or [`Error::Cancelled`] it isn't known whether this
     /// process has the lease: call it again with the same ticket (that value, not another one of the same text), or
