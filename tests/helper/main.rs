@@ -124,17 +124,10 @@ const ROLES: &[Role] = &[
         resources::let_calls_run_out_of_time,
     ),
     ("waits for many names", resources::wait_for_many_names),
-    ("echo", tools::echo),
     ("has a child", tools::have_a_child),
     ("sleeps", tools::sleep),
-    (
-        "forks while threads begin and end",
-        tools::fork_while_threads_begin_and_end,
-    ),
     ("has a server", tools::have_a_server),
     ("measures", tools::measure),
-    ("counts resources", tools::count_resources),
-    ("has hanging proxies", tools::have_hanging_proxies),
 ];
 
 fn main() {

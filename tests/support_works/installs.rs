@@ -154,6 +154,7 @@ fn nobody_is_asked_without_a_terminal_or_in_ci() {
     let output = host.runs();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(host.installed(), ALL);
+    assert!(!host.policy().exists());
 
     let host = Host::new();
     let screen = host.runs_on_a_terminal("", true);
@@ -162,14 +163,6 @@ fn nobody_is_asked_without_a_terminal_or_in_ci() {
         "{screen}"
     );
     assert_eq!(host.installed(), ALL);
-}
-
-#[test]
-fn services_are_forbidden_for_as_long_as_it_installs() {
-    let host = Host::new();
-    assert!(host.runs().status.success());
-    assert_eq!(host.installed(), ALL);
-    assert!(!host.policy().exists());
 }
 
 #[test]

@@ -1,41 +1,23 @@
 //! Bounds on time: broken by what is slow, and not by a machine that has no time for it.
 
-use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 use std::time::Instant;
 
 use super::*;
-use support::{Child, Late, Probe, Stopwatch, is_in_time, within, worst};
+use support::{Child, Late, Stopwatch, is_in_time, worst};
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
 #[test]
-fn time_is_measured_and_within_its_bound() {
-    let watch = Stopwatch::start();
-    thread::sleep(millis(20));
-    assert!(watch.assert_within(millis(20)) >= millis(20));
-    assert_eq!(within(millis(1), || "done"), "done");
-}
-
-#[test]
-fn bound_is_for_a_machine_that_is_not_late() {
-    let (bound, grace) = (millis(500), millis(100));
-    assert!(is_in_time(bound + grace, bound, Duration::ZERO));
-    assert!(!is_in_time(
-        bound + grace + millis(1),
-        bound,
-        Duration::ZERO
-    ));
-}
-
-#[test]
 fn bound_grows_by_four_times_what_the_machine_is_late_by() {
-    let (bound, grace, late) = (millis(500), millis(100), millis(30));
-    let most = bound + grace + 4 * late;
-    assert!(is_in_time(most, bound, late));
-    assert!(!is_in_time(most + millis(1), bound, late));
+    let (bound, grace) = (millis(500), millis(100));
+    for late in [Duration::ZERO, millis(30)] {
+        let most = bound + grace + 4 * late;
+        assert!(is_in_time(most, bound, late));
+        assert!(!is_in_time(most + millis(1), bound, late));
+    }
 }
 
 #[test]
@@ -76,15 +58,4 @@ fn bound_is_broken_by_what_takes_long_on_a_machine_that_runs() {
 fn machine_that_runs_explains_nothing() {
     let hour = Duration::from_secs(3_600);
     Stopwatch::start().assert_late(hour, 2 * hour, "it was lost");
-}
-
-#[test]
-fn thread_that_tells_of_lateness_ends_with_its_probe() {
-    let (tell, told) = mpsc::channel();
-    let probe = Probe::start(Duration::ZERO, move |late| {
-        let _ = tell.send(late);
-    });
-    drop(probe);
-    while told.try_recv().is_ok() {}
-    assert_eq!(told.try_recv(), Err(TryRecvError::Disconnected));
 }
