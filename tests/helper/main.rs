@@ -4,7 +4,6 @@
 //! roles are too much for that.
 
 mod cancels;
-mod descriptors;
 #[cfg(feature = "file")]
 mod directory;
 #[cfg(feature = "file")]
@@ -15,6 +14,7 @@ mod disks;
 mod ending;
 mod forks;
 mod increments;
+mod limits;
 #[cfg(target_os = "linux")]
 mod namespaces;
 mod opening;
@@ -28,7 +28,6 @@ mod script;
 #[cfg(all(feature = "file", feature = "value"))]
 mod strace;
 mod telling;
-mod threads;
 mod tools;
 #[cfg(feature = "value")]
 mod values;
@@ -69,9 +68,12 @@ const ROLES: &[Role] = &[
     ("forks into a namespace", namespaces::fork_into_one),
     ("forks with an observer", telling::fork_with_an_observer),
     ("opens", opening::open),
-    ("waits without descriptors", descriptors::wait_without),
+    (
+        "waits without descriptors",
+        limits::wait_without_descriptors,
+    ),
     ("opens and logs", telling::open_and_log),
-    ("starts no threads", threads::start_none),
+    ("starts no threads", limits::start_no_threads),
     ("waits for many", waiting::wait_for_many),
     ("hands over and keeps", waiting::hand_over_and_keep),
     ("waits with its threads", waiting::wait_with_threads),
