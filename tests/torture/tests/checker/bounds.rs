@@ -3,141 +3,138 @@
 use super::*;
 
 #[test]
-fn locker_that_takes_long_to_open_breaks_c7() {
-    let opened = |at| with(event(at, "answer", 1), "opened", "", 0);
-    passes([ask(10, 1, "open", 0), opened(500)]);
-    breaks("C7", [ask(10, 1, "open", 0), opened(700)]);
-}
-
-#[test]
-fn timed_call_that_is_late_breaks_c7() {
-    let answer = |at| with(event(at, "answer", 1), "none", "", 0);
-    passes([ask(10, 1, "timed", 50), answer(200)]);
-    breaks("C7", [ask(10, 1, "timed", 50), answer(250)]);
-    passes([ask(10, 1, "lock", 0), answer(9_000)]);
-    let stop = fault(20, 600, "stop waiter", 1);
-    passes(
-        [ask(10, 1, "timed", 50), answer(700)]
-            .into_iter()
-            .chain(stop),
+fn call_is_over_in_time() {
+    check(
+        "calls with a bound of their own, each in time and late",
+        "",
+        &[
+            ("10 1 ask open; 500 1 answer opened", ""),
+            ("10 1 ask open; 700 1 answer opened", "C7"),
+            ("10 1 ask timed 50; 200 1 answer none", ""),
+            ("10 1 ask timed 50; 250 1 answer none", "C7"),
+            ("10 1 ask lock; 14000 1 held 5 14300", ""),
+            ("10 1 ask lock; 16000 1 held 5 16300", "C7"),
+            ("10 1 held 5 400; 20 1 release; 500 1 released ok", ""),
+            ("10 1 held 5 400; 20 1 release; 600 1 released ok", "C7"),
+            ("10 closes 550", ""),
+            ("10 closes 570", "C7"),
+        ],
     );
 }
 
 #[test]
-fn release_that_takes_long_breaks_c7() {
-    let history = |at| {
-        let released = with(event(at, "released", 1), "ok", "", 0);
-        [taken(10, 1, 5, 400), event(20, "release", 1), released]
-    };
-    passes(history(500));
-    breaks("C7", history(600));
+fn cancelled_call_is_over_within_50_ms() {
+    check(
+        "a call is cancelled",
+        "10 1 ask lock; 100 1 cancel",
+        &[
+            ("199 1 answer cancelled", ""),
+            ("201 1 answer cancelled", "C7"),
+            ("150 1 held 5 400", ""),
+            ("201 1 held 5 400", "C7"),
+            // No fault but one that stops its process is an excuse.
+            ("300 1 answer cancelled; 90 fault black_hole 290 1", "C7"),
+            ("300 1 answer cancelled; 90 fault stop_waiter 290 1", ""),
+            ("300 1 answer cancelled; 90 fault stop_waiter 290 2", "C7"),
+        ],
+    );
+    // It counts from when both have begun.
+    let before = [("10 1 cancel; 100 1 ask lock; 199 1 answer cancelled", "")];
+    check("it was cancelled before", "", &before);
+    check(
+        "its locker is closed",
+        "10 1 ask lock token=1; 100 closes 200",
+        &[
+            ("190 1 answer cancelled", ""),
+            ("210 1 answer cancelled", "C7"),
+        ],
+    );
 }
 
 #[test]
 fn wait_for_a_killed_holder_ends_with_its_ttl() {
-    let mut kill = fault(100, 101, "kill holder", 1);
-    kill[0].token = 1;
-    let history = |at| {
-        [
-            ask(50, 2, "lock", 0),
-            taken(10, 1, 5, 400),
-            taken(at, 2, 9, at + 300),
-        ]
-    };
-    passes(history(700).into_iter().chain(kill.clone()));
-    breaks("C7", history(900).into_iter().chain(kill.clone()));
-    // Another fault may explain it.
-    let outage = fault(400, 500, "stop server", ALL);
-    passes(history(900).into_iter().chain(kill).chain(outage));
+    check(
+        "a holder is killed",
+        "50 2 ask lock; 10 1 held 5 400; 100 fault kill_holder 101 1",
+        &[
+            ("700 2 held 9 1000", ""),
+            ("900 2 held 9 1200", "C7"),
+            // Another fault may explain it.
+            ("900 2 held 9 1200; 400 fault stop_server 500 all", ""),
+        ],
+    );
+    check(
+        "a reader is killed",
+        "50 2 ask lock; 10 1 held 4 400 mode=read; 100 fault kill_holder 101 1",
+        &[("780 2 held 13 1080", ""), ("820 2 held 13 1120", "C7")],
+    );
 }
 
 #[test]
 fn lock_that_is_released_goes_to_who_waits_at_once() {
-    let history = |at| {
-        let released = with(event(301, "released", 1), "ok", "", 0);
-        let begun = [ask(50, 2, "lock", 0), taken(10, 1, 5, 400)];
-        let done = [event(300, "release", 1), released, taken(at, 2, 9, 1_000)];
-        begun.into_iter().chain(done)
-    };
-    passes(history(400));
-    breaks("C7", history(500));
-    // One that died long before is no excuse, one that may have been given the lock is.
-    breaks("C7", history(500).chain(fault(100, 101, "kill waiter", 3)));
-    passes(history(500).chain(fault(302, 303, "kill waiter", 3)));
-    passes(history(500).chain(fault(100, 101, "stop waiter", 3)));
-}
-
-#[test]
-fn lock_that_a_program_has_whose_command_never_began_is_not_free() {
-    let history = |pid: u32, last: u64| {
-        let released = with(event(301, "released", 1), "ok", "", 0);
-        let begun = [ask(50, 2, "lock", 0), taken(10, 1, 5, 400)];
-        let owner = format!("u/host/{pid}/{pid}");
-        let looks = [310, last].map(|at| with(event(at, "key", 0), "", &owner, at + 400));
-        let done = [event(300, "release", 1), released, taken(900, 2, 9, 1_200)];
-        let all = begun.into_iter().chain(looks).chain(done);
-        all.map(|event| match event.op.as_str() {
-            "key" => Event { token: 7, ..event },
-            _ => event,
-        })
-    };
-    passes(history(77, 850));
-    // After it the lock was free for too long.
-    breaks("C7", history(77, 700));
-    // What a worker has, it tells itself.
-    breaks("C7", history(2, 850));
+    check(
+        "a lock is released",
+        "50 2 ask lock; 10 1 held 5 400; 300 1 release; 301 1 released ok",
+        &[
+            ("400 2 held 9 1000", ""),
+            ("500 2 held 9 1000", "C7"),
+            // One that died long before is no excuse, one that may have been given the lock is.
+            ("500 2 held 9 1000; 100 fault kill_waiter 101 3", "C7"),
+            ("500 2 held 9 1000; 302 fault kill_waiter 303 3", ""),
+            ("500 2 held 9 1000; 100 fault stop_waiter 101 3", ""),
+        ],
+    );
+    // The command never began. What a worker has, it tells itself.
+    check(
+        "a program has it next",
+        "50 2 ask lock; 10 1 held 5 400; 300 1 release; 301 1 released ok; 900 2 held 9 1200",
+        &[
+            (
+                "310 key u/host/77/77 7 710; 850 key u/host/77/77 7 1250",
+                "",
+            ),
+            (
+                "310 key u/host/77/77 7 710; 700 key u/host/77/77 7 1100",
+                "C7",
+            ),
+            ("310 key u/host/2/2 7 710; 850 key u/host/2/2 7 1250", "C7"),
+        ],
+    );
+    check(
+        "the last reader leaves",
+        "10 1 held 4 900 mode=read; 500 1 release; 501 1 released ok; 20 2 held 8 400 mode=read; \
+         300 2 release; 301 2 released ok; 50 3 ask lock",
+        &[
+            ("600 3 held 13 900", ""),
+            ("700 3 held 13 1000", "C7"),
+            // Another may have had it, and waited for the second of two names.
+            ("700 3 held 13 1000; 40 4 ask lock name=a+b", ""),
+            (
+                "700 3 held 13 1000; 40 4 ask lock name=a+b; 400 4 answer none",
+                "C7",
+            ),
+        ],
+    );
 }
 
 #[test]
 fn locks_are_taken_soon_after_an_outage() {
-    let outage = fault(100, 200, "stop server", ALL);
-    passes(outage.clone().into_iter().chain([taken(700, 1, 5, 900)]));
-    breaks("C7", outage.into_iter().chain([taken(800, 1, 5, 900)]));
-}
-
-#[test]
-fn lock_that_nobody_comes_to_breaks_c7() {
-    let answer = |at| taken(at, 1, 5, at + 300);
-    passes([ask(10, 1, "lock", 0), answer(14_000)]);
-    breaks("C7", [ask(10, 1, "lock", 0), answer(16_000)]);
-}
-
-#[test]
-fn writer_comes_when_the_last_reader_has_left() {
-    let history = |at| {
-        let readers = [
-            reading(taken(10, 1, 4, 900)),
-            event(500, "release", 1),
-            with(event(501, "released", 1), "ok", "", 0),
-            reading(taken(20, 2, 8, 400)),
-            event(300, "release", 2),
-            with(event(301, "released", 2), "ok", "", 0),
-        ];
-        let writer = [ask(50, 3, "lock", 0), taken(at, 3, 13, at + 300)];
-        readers.into_iter().chain(writer)
-    };
-    passes(history(600));
-    breaks("C7", history(700));
-    // Another may have had it, and waited for the second of two names.
-    let both = Event {
-        name: "a b".into(),
-        ..ask(40, 4, "lock", 0)
-    };
-    passes(history(700).chain([both.clone()]));
-    let gave_up = with(event(400, "answer", 4), "none", "", 0);
-    breaks("C7", history(700).chain([both, gave_up]));
-}
-
-#[test]
-fn writer_waits_for_a_dead_reader_no_longer_than_its_ttl() {
-    let mut kill = fault(100, 101, "kill holder", 1);
-    kill[0].token = 1;
-    let history = |at| {
-        let dead = reading(taken(10, 1, 4, 400));
-        [dead, ask(50, 2, "lock", 0), taken(at, 2, 13, at + 300)]
-            .into_iter()
-            .chain(kill.clone())
-    };
-    passes(history(780));
-    breaks("C7", history(820));
+    for outage in [
+        "100 fault stop_server 200 all",
+        "100 fault fail_over 200 all",
+    ] {
+        check(
+            "somebody has a lock again",
+            outage,
+            &[("740 1 held 5 900", ""), ("760 1 held 5 900", "C7")],
+        );
+        // Leases from before it may last as long.
+        let ttl = Duration::from_millis(900);
+        check_by(
+            &Rules { ttl, ..rules() },
+            "somebody has a lock again, where leases last longer",
+            outage,
+            &[("1140 1 held 5 2000", ""), ("1160 1 held 5 2000", "C7")],
+        );
+    }
 }

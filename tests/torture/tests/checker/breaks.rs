@@ -1,301 +1,216 @@
-//! What a break excuses, and what it doesn't.
+//! What a break excuses, and what it doesn't. From 100 ms to 110 ms somebody breaks the lock, whose lease has token 5 and
+//! is held by process 1; 100001 is the token of another lease.
 
-use super::server::{key, line};
 use super::*;
 
-/// From 100 ms to 110 ms somebody breaks the lock, whose lease has token 5 and is held by process 1.
-fn broken_lock() -> Vec<Event> {
-    let fault = fault(100, 110, "break", ALL).map(|event| Event {
-        name: "a".into(),
-        ..event
-    });
-    fault.into_iter().chain([broke(110, 1, 5)]).collect()
-}
+const BROKEN: &str = "100 fault break 110 all name=a; 110 broke 5 1 100";
 
-fn broke(at: u64, pid: u32, token: u64) -> Event {
-    Event {
-        token,
-        pid,
-        until: (at - 10) * MS,
-        ..event(at, "broke", 100)
-    }
+/// The same where it is broken in all cases.
+#[track_caller]
+fn check_broken(what: &str, history: &str, cases: &[Case]) {
+    check(what, &format!("{history}; {BROKEN}"), cases);
 }
-
-/// Its holder found it valid at this time, and so does the next one at the end.
-fn seen(at: u64, id: u64) -> Event {
-    with(event(at, "look", id), "", "", at + 300)
-}
-
-fn lost(at: u64, id: u64, reason: &str) -> Event {
-    with(event(at, "lost", id), "", reason, 0)
-}
-
-/// Two tokens that differ as those of two leases do.
-const NEXT: u64 = 100_001;
 
 #[test]
 fn broken_holder_may_believe_until_its_next_renewal() {
     // A third of the ttl, the answer's timeout, and 50 ms.
-    let believes = |at| [taken(10, 1, 5, 400), taken(120, 2, NEXT, 520), seen(at, 1)];
-    passes(believes(400).into_iter().chain(broken_lock()));
-    let found = broken(believes(460).into_iter().chain(broken_lock()), &rules());
-    assert_eq!(found, ["C1", "C4"]);
-    breaks("C1", believes(400));
-}
-
-#[test]
-fn broken_holder_that_could_not_hear_believes_until_its_lease_is_over() {
-    let hole = || fault(90, 300, "black hole", 1);
-    let believes = |at| {
-        let history = [taken(10, 1, 5, 400), taken(120, 2, NEXT, 420), seen(at, 1)];
-        let renewed = [seen(400, 2), event(600, "release", 2)];
-        history
-            .into_iter()
-            .chain(renewed)
-            .chain(broken_lock())
-            .chain(hole())
-    };
-    passes(believes(500));
-    assert_eq!(broken(believes(520), &rules()), ["C1", "C4"]);
+    let history = "10 1 held 5 400; 120 2 held 100001 520";
+    let cases = [("400 1 look 700", ""), ("460 1 look 760", "C1 C4")];
+    check_broken("it isn't told yet", history, &cases);
+    check("it wasn't broken", history, &[("400 1 look 700", "C1")]);
+    check_broken(
+        "it could not hear, until its lease was over",
+        "10 1 held 5 400; 90 fault black_hole 300 1; 120 2 held 100001 420; 400 2 look 700; \
+         600 2 release",
+        &[("500 1 look 800", ""), ("520 1 look 820", "C1 C4")],
+    );
 }
 
 #[test]
 fn break_excuses_nobody_whose_lease_it_did_not_end() {
-    // The lease after it, another's of that token, and another name's.
-    let two = [taken(120, 2, NEXT, 520), taken(130, 3, 2 * NEXT, 530)];
-    breaks("C1", two.into_iter().chain(broken_lock()));
-    let two = [taken(10, 2, 7, 400), taken(120, 3, NEXT, 520)];
-    breaks("C1", two.into_iter().chain(broken_lock()));
-    let other = |event| Event {
-        name: "b".into(),
-        ..event
-    };
-    let two = [taken(10, 1, 5, 400), taken(120, 2, NEXT, 520)].map(other);
-    breaks("C1", two.into_iter().chain(broken_lock()));
-}
-
-#[test]
-fn broken_lease_that_is_handed_over_is_broken() {
-    let handed_over = Event {
-        pid: 1,
-        process: 1,
-        ..taken(130, 11, 7, 400)
-    };
-    let history = [
-        taken(10, 1, 5, 400),
-        taken(120, 2, NEXT, 520),
-        event(129, "release", 1),
-    ];
-    let all = history.clone().into_iter().chain([handed_over.clone()]);
-    passes(all.chain(broken_lock()));
-    let late = Event {
-        at: 500 * MS,
-        until: 600 * MS,
-        ..handed_over
-    };
-    let all = history.into_iter().chain([seen(300, 2), late]);
-    assert_eq!(broken(all.chain(broken_lock()), &rules()), ["C1", "C3"]);
-}
-
-#[test]
-fn grant_on_its_way_when_it_is_broken_may_be_told_behind_the_next() {
-    let history = |at| {
-        [
-            taken(120, 2, NEXT, 520),
-            event(125, "release", 2),
-            taken(at, 1, 5, 530),
-        ]
-    };
-    passes(history(130).into_iter().chain(broken_lock()));
-    breaks("C3", history(130));
-    breaks("C3", history(500).into_iter().chain(broken_lock()));
-}
-
-#[test]
-fn loss_by_a_break_needs_one_of_that_name() {
-    let history = [taken(10, 1, 5, 400), lost(200, 1, "broken")];
-    passes(history.clone().into_iter().chain(broken_lock()));
-    breaks("C4", history.clone());
-    breaks(
-        "C4",
-        history
-            .clone()
-            .into_iter()
-            .chain(fault(90, 95, "black hole", 1)),
+    check_broken(
+        "others hold it",
+        "",
+        &[
+            // The lease after it, another's, and one of another name.
+            ("120 2 held 100001 520; 130 3 held 200002 530", "C1"),
+            ("10 2 held 7 400; 120 3 held 100001 520", "C1"),
+            ("10 1 held 5 400 name=b; 120 2 held 100001 520 name=b", "C1"),
+        ],
     );
-    // Told before anybody did it.
-    let early = [taken(10, 1, 5, 400), lost(50, 1, "broken")];
-    breaks("C4", early.into_iter().chain(broken_lock()));
-    // Of another lease, and of one of two names.
-    let other = [taken(10, 2, 9, 400), lost(200, 2, "broken")];
-    breaks("C4", other.into_iter().chain(broken_lock()));
-    let both = history.map(|event| Event {
-        name: "b a".into(),
-        ..event
-    });
-    passes(both.into_iter().chain(broken_lock()));
 }
 
 #[test]
-fn broken_holder_is_told_that_it_was_broken() {
-    for reason in ["expired", "not the owner"] {
-        let history = [taken(10, 1, 5, 400), lost(200, 1, reason)];
-        breaks("C4", history.clone().into_iter().chain(broken_lock()));
-        let hole = fault(90, 300, "black hole", 1);
-        passes(history.into_iter().chain(broken_lock()).chain(hole));
-    }
-    let again = [taken(10, 1, 5, 400), lost(200, 1, "held again")];
-    breaks(
-        "C4",
-        again.into_iter().chain(fault(90, 300, "black hole", 1)),
+fn broken_lease_may_be_handed_over_or_on_its_way() {
+    check_broken(
+        "it is handed over",
+        "10 1 held 5 400; 120 2 held 100001 520; 129 1 release",
+        &[
+            ("130 11 held 7 400", ""),
+            ("300 2 look 600; 500 11 held 7 600", "C1 C3"),
+        ],
     );
+    let next = "120 2 held 100001 520; 125 2 release";
+    let cases = [("130 1 held 5 530", ""), ("500 1 held 5 530", "C3")];
+    check_broken("its grant is heard of late", next, &cases);
+    check("it wasn't broken", next, &[("130 1 held 5 530", "C3")]);
+}
+
+#[test]
+fn loss_by_a_break_needs_one_of_that_lease() {
+    check(
+        "nobody has broken it",
+        "10 1 held 5 400; 200 1 lost broken",
+        &[("", "C4"), ("90 fault black_hole 95 1", "C4")],
+    );
+    check_broken(
+        "somebody has",
+        "",
+        &[
+            ("10 1 held 5 400; 200 1 lost broken", ""),
+            // One of two names; too early; and another lease.
+            ("10 1 held 5 400 name=b+a; 200 1 lost broken name=b+a", ""),
+            ("10 1 held 5 400; 50 1 lost broken", "C4"),
+            ("10 2 held 9 400; 200 2 lost broken", "C4"),
+            // It is told why, if it can hear.
+            ("10 1 held 5 400; 200 1 lost expired", "C4"),
+            (
+                "10 1 held 5 400; 200 1 lost expired; 90 fault black_hole 300 1",
+                "",
+            ),
+        ],
+    );
+    let again = "10 1 held 5 400; 200 1 lost held_again";
+    let hole = [("90 fault black_hole 300 1", "C4")];
+    check("what is lost is lost for good", again, &hole);
 }
 
 #[test]
 fn broken_holder_whose_process_hears_is_told_at_once() {
-    let history = |at| {
-        [taken(10, 1, 5, 400), seen(at, 1)]
-            .into_iter()
-            .chain(broken_lock())
-    };
-    let waits = line(90, "u/host/1/2");
-    passes(history(220).chain([waits.clone()]));
-    breaks("C4", history(230).chain([waits.clone()]));
-    passes(history(300));
-    breaks("C4", history(450));
-    // Another process, one that left the line, and one whose connection may be gone.
-    passes(history(300).chain([line(90, "u/host/2/2")]));
-    passes(history(300).chain([waits.clone(), line(105, "")]));
-    passes(
-        history(300)
-            .chain([waits.clone()])
-            .chain(fault(60, 62, "client kill pubsub", ALL)),
-    );
-    // One that was stopped meanwhile.
-    passes(
-        history(300)
-            .chain([waits])
-            .chain(fault(60, 200, "stop holder", 1)),
+    check_broken(
+        "it believes in its lease",
+        "10 1 held 5 400",
+        &[
+            ("220 1 look 520; 90 line u/host/1/2", ""),
+            ("230 1 look 530; 90 line u/host/1/2", "C4"),
+            ("300 1 look 600", ""),
+            ("450 1 look 750", "C4"),
+            // Another process, one that left the line, and one whose connection may be gone or that was stopped.
+            ("300 1 look 600; 90 line u/host/2/2", ""),
+            ("300 1 look 600; 90 line u/host/1/2; 105 line", ""),
+            (
+                "300 1 look 600; 90 line u/host/1/2; 60 fault client_kill_pubsub 62 all",
+                "",
+            ),
+            (
+                "300 1 look 600; 90 line u/host/1/2; 60 fault stop_holder 200 1",
+                "",
+            ),
+        ],
     );
 }
 
 #[test]
 fn lock_that_is_broken_goes_to_another() {
-    let keys = [key(90, "x", 5, 400), key(120, "y", NEXT, 520)];
-    let held = [taken(10, 1, 5, 400)];
-    breaks("C6", keys.clone().into_iter().chain(held.clone()));
-    passes(
-        keys.clone()
-            .into_iter()
-            .chain(held.clone())
-            .chain(broken_lock()),
+    let history = "10 1 held 5 400; 90 key x 5 400; 120 key y 100001 520";
+    check("it goes to another", history, &[("", "C6"), (BROKEN, "")]);
+    check_broken(
+        "before it was broken; and another lease than the one that was",
+        "",
+        &[
+            ("10 1 held 5 400; 20 key x 5 400; 50 key y 100001 520", "C6"),
+            (
+                "10 2 held 9 400; 90 key x 9 400; 120 key y 100001 520",
+                "C6",
+            ),
+        ],
     );
-    // Before it was broken; and another lease than the one that was.
-    let early = [key(20, "x", 5, 400), key(50, "y", NEXT, 520)];
-    breaks("C6", early.into_iter().chain(held).chain(broken_lock()));
-    let other = [key(90, "x", 9, 400), key(120, "y", NEXT, 520)];
-    let held = [taken(10, 2, 9, 400)];
-    breaks("C6", other.into_iter().chain(held).chain(broken_lock()));
 }
 
 #[test]
 fn lock_that_is_broken_goes_to_the_first_in_line() {
-    let history = |owner: &str, rest: &str| {
-        let begun = [key(95, "x", 5, 500), line(95, "u/host/2/1 v/host/3/1")];
-        let done = [key(115, owner, NEXT, 900), line(115, rest)];
-        begun.into_iter().chain(done).chain(broken_lock())
-    };
-    passes(history("u/host/2/1", "v/host/3/1"));
-    breaks("C6", history("v/host/3/1", "u/host/2/1"));
-    let deaf = fault(50, 60, "client kill pubsub", ALL);
-    passes(history("v/host/3/1", "u/host/2/1").chain(deaf));
+    check_broken(
+        "two wait",
+        "95 key x 5 500; 95 line u/host/2/1 v/host/3/1",
+        &[
+            ("115 key u/host/2/1 100001 900; 115 line v/host/3/1", ""),
+            ("115 key v/host/3/1 100001 900; 115 line u/host/2/1", "C6"),
+            (
+                "115 key v/host/3/1 100001 900; 115 line u/host/2/1; 50 fault client_kill_pubsub 60 all",
+                "",
+            ),
+        ],
+    );
+    let turned = [("95 line x y z; 115 line y x z", "C6")];
+    check_broken("the line keeps its order", "", &turned);
 }
 
 #[test]
 fn owner_whose_lease_was_broken_does_not_have_it_again() {
-    let named = |at, ids: &str| with(event(at, "broken", 0), "", ids, 0);
-    let history = |ids| [named(115, ids), key(115, "u/host/1/1", 5, 400)];
-    breaks("C6", history("90 90:u "));
-    passes(history("90 90:v "));
-    passes(history(""));
-    let shares = with(
-        event(115, "sharers", 0),
-        "",
-        "0 u/host/1/1 -8 1 u/host/1/1 90",
-        0,
+    check(
+        "the server names it",
+        "115 key u/host/1/1 5 400",
+        &[
+            ("115 broken 90 90:u", "C6"),
+            ("115 broken 90 90:v", ""),
+            ("115 broken", ""),
+        ],
     );
-    let keys = [key(115, "crosslock:readers", 8, 400), shares];
-    breaks(
-        "C6",
-        keys.clone()
-            .into_iter()
-            .chain([named(115, "90 80:v 90:u ")]),
+    check(
+        "some share it",
+        "115 key crosslock:readers 8 400; 115 sharers 0 u/host/1/1 -8 1 u/host/1/1 90",
+        &[
+            ("115 broken 90 80:v 90:u", "C6"),
+            ("115 broken 90 80:v", ""),
+        ],
     );
-    passes(keys.into_iter().chain([named(115, "90 80:v ")]));
-}
-
-#[test]
-fn line_keeps_its_order_when_a_lock_is_broken() {
-    let turned = [line(95, "x y z"), line(115, "y x z")];
-    breaks("C6", turned.into_iter().chain(broken_lock()));
 }
 
 #[test]
 fn lock_that_is_broken_is_given_on_soon() {
-    let history = |at| {
-        let waits = ask(50, 2, "lock", 0);
-        [taken(10, 1, 5, 400), waits, taken(at, 2, NEXT, at + 400)]
-            .into_iter()
-            .chain(broken_lock())
-    };
-    passes(history(250));
-    breaks("C7", history(300));
-    passes(history(300).chain(fault(105, 107, "client kill pubsub", ALL)));
-    // Another break is no excuse.
-    breaks("C7", history(300).chain([broke(115, 1, 5)]));
+    check_broken(
+        "another waits",
+        "10 1 held 5 400; 50 2 ask lock",
+        &[
+            ("250 2 held 100001 650", ""),
+            ("300 2 held 100001 700", "C7"),
+            (
+                "300 2 held 100001 700; 105 fault client_kill_pubsub 107 all",
+                "",
+            ),
+            // Another break is no excuse.
+            ("300 2 held 100001 700; 115 broke 5 1 105", "C7"),
+        ],
+    );
 }
 
 #[test]
 fn break_abandons() {
-    let found = Event {
-        detail: "abandoned".into(),
-        ..taken(120, 2, NEXT, 520)
-    };
-    passes([found.clone()].into_iter().chain(broken_lock()));
-    let other = Event {
-        name: "b".into(),
-        ..found
-    };
-    breaks("C4", [other.clone()].into_iter().chain(broken_lock()));
-    // One that had both left the other, too.
-    let both = Event {
-        name: "a b".into(),
-        ..ask(1, 3, "lock", 0)
-    };
-    passes([both, other].into_iter().chain(broken_lock()));
+    check_broken(
+        "the next finds it abandoned",
+        "",
+        &[
+            ("120 2 held 100001 520 detail=abandoned", ""),
+            ("120 2 held 100001 520 name=b detail=abandoned", "C4"),
+            // One that had both left the other, too.
+            (
+                "1 3 ask lock name=a+b; 120 2 held 100001 520 name=b detail=abandoned",
+                "",
+            ),
+        ],
+    );
 }
 
 #[test]
 fn register_refuses_a_reader_whose_lease_was_broken() {
-    let reads = |at, detail: &str, outcome: &str, value| Event {
-        token: 8,
-        detail: detail.into(),
-        outcome: outcome.into(),
-        until: value,
-        ..reading(event(at, "register", 1))
-    };
-    let writes = |at, detail, value| register(at, 2, NEXT, detail, "accepted", value);
-    let history = |outcome| {
-        [
-            reading(taken(10, 1, 8, 400)),
-            reads(20, "peek", "accepted", 0),
-            taken(120, 2, NEXT, 520),
-            writes(130, "read", 0),
-            writes(140, "write", 1),
-            reads(150, "leave", outcome, 1),
-            broke(110, 1, 8),
-        ]
-    };
-    passes(history("stale"));
-    breaks("C2", history("accepted"));
+    check(
+        "somebody writes while it reads",
+        "10 1 held 8 400 mode=read; 20 1 register 8 peek accepted 0; 110 broke 8 1 100; \
+         120 2 held 100001 520; 130 2 register 100001 read accepted 0; \
+         140 2 register 100001 write accepted 1",
+        &[
+            ("150 1 register 8 leave stale 1", ""),
+            ("150 1 register 8 leave accepted 1", "C2"),
+        ],
+    );
 }

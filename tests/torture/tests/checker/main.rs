@@ -1,26 +1,26 @@
-//! The checker of the torture program, on histories that are written by hand.
+//! The checker of the torture program, on histories that are written by hand: a history in, the rules that it breaks out.
+//!
+//! A history is a text, with `;` between its events. Each event is a time in milliseconds, the number of a call where it
+//! is one of a call, what happened, and what belongs to that in the order of [`event_of`]. Call 21 is of process 1, as
+//! are all whose number ends so. Words are joined by `_`, names by `+`, and `-` stands for nothing.
 
 #![cfg(target_os = "linux")]
 
 mod bounds;
 mod breaks;
-mod commands;
-mod failovers;
-mod files;
 mod lateness;
-mod members;
+mod losses;
 mod passing;
+mod places;
 mod server;
-mod sharing;
-mod stopping;
+mod tokens;
 mod values;
 
 use std::time::Duration;
 
 use crosslock_torture::checker::{Rules, judge};
-use crosslock_torture::history::{ALL, Event, HANDED_OVER, Mode};
+use crosslock_torture::history::{ALL, DRIVER, Event, Mode, PROGRAM, SERVER};
 use crosslock_torture::kinds::Class;
-use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
@@ -47,291 +47,220 @@ fn unsafe_rules() -> Rules {
     }
 }
 
-/// An event at so many milliseconds.
-fn event(at: u64, op: &str, id: u64) -> Event {
-    Event {
-        at: at * MS,
-        op: op.into(),
+/// More of a history, and the rules that it breaks then.
+type Case = (&'static str, &'static str);
+
+/// Judges a history with more events, those of each case.
+#[track_caller]
+fn check(what: &str, history: &str, cases: &[Case]) {
+    check_by(&rules(), what, history, cases);
+}
+
+#[track_caller]
+fn check_by(rules: &Rules, what: &str, history: &str, cases: &[Case]) {
+    for (more, expected) in cases {
+        let found = broken(&format!("{history}; {more}"), rules);
+        assert_eq!(found, *expected, "{what}: {history}; {more}");
+    }
+}
+
+fn broken(history: &str, rules: &Rules) -> String {
+    let violations = judge(&events(history), rules);
+    let mut found: Vec<_> = violations.iter().map(|one| one.rule).collect();
+    found.dedup();
+    found.join(" ")
+}
+
+fn events(history: &str) -> Vec<Event> {
+    let texts = history.split(';').filter(|text| !text.trim().is_empty());
+    let mut events: Vec<_> = texts.flat_map(read).collect();
+    events.sort_by_key(|event| event.at);
+    events
+}
+
+/// What a text tells of one moment, or of a fault or a close from its begin to its end.
+fn read(text: &str) -> Vec<Event> {
+    let is_option = |word: &&str| word.contains('=');
+    let (options, words): (Vec<_>, Vec<_>) = text.split_whitespace().partition(is_option);
+    let (at, rest) = words.split_first().expect("a time");
+    let (id, rest) = match rest[0].parse::<u64>() {
+        Ok(id) => (id, &rest[1..]),
+        Err(_) => (0, rest),
+    };
+    let args = Args(&rest[1..]);
+    let process = u32::try_from(id % 10).expect("one digit");
+    let of = Event {
+        at: millis(at),
+        op: rest[0].into(),
         id,
         name: "a".into(),
-        process: u32::try_from(id % 10).unwrap(),
-        pid: u32::try_from(id % 10).unwrap(),
+        process,
+        pid: process,
         ..Event::default()
+    };
+    let mut all = match rest[0] {
+        "fault" => fault(of, &args),
+        "closes" => close(of, &args),
+        "has" => value(of, &args),
+        _ => vec![event_of(of, &args)],
+    };
+    for (name, value) in options.iter().filter_map(|option| option.split_once('=')) {
+        all.iter_mut().for_each(|event| set(event, name, value));
+    }
+    all
+}
+
+/// What stands behind the name of an event.
+struct Args<'a>(&'a [&'a str]);
+
+impl Args<'_> {
+    fn text(&self, at: usize) -> String {
+        match self.0.get(at) {
+            None | Some(&"-") => String::new(),
+            Some(word) => word.replace('_', " "),
+        }
+    }
+
+    fn number(&self, at: usize) -> u64 {
+        self.0[at].parse().expect("a number")
+    }
+
+    /// A time, or zero where none is told.
+    fn time(&self, at: usize) -> u64 {
+        self.0.get(at).map_or(0, |word| millis(word))
+    }
+
+    fn process(&self, at: usize) -> u32 {
+        process(self.0[at])
     }
 }
 
-/// A lock that is taken, with its token, and until when its lease lasts.
-fn taken(at: u64, id: u64, token: u64, until: u64) -> Event {
-    Event {
-        outcome: "held".into(),
-        token,
-        until: until * MS,
-        ..event(at, "answer", id)
+fn millis(word: &str) -> u64 {
+    match word {
+        "ever" => u64::MAX / MS * MS,
+        number => number.parse::<u64>().expect("milliseconds") * MS,
     }
 }
 
-fn reading(event: Event) -> Event {
-    Event {
-        mode: Mode::Read,
-        ..event
+fn process(word: &str) -> u32 {
+    match word {
+        "all" => ALL,
+        "driver" => DRIVER,
+        "program" => PROGRAM,
+        "server" => SERVER,
+        number => number.parse().expect("a process"),
     }
 }
 
-fn with(event: Event, outcome: &str, detail: &str, until: u64) -> Event {
-    Event {
-        outcome: outcome.into(),
-        detail: detail.into(),
-        until: until * MS,
-        ..event
+#[allow(clippy::too_many_lines, reason = "a table")]
+fn event_of(mut of: Event, args: &Args<'_>) -> Event {
+    match of.op.as_str() {
+        "held" => {
+            (of.op, of.outcome) = ("answer".into(), "held".into());
+            (of.token, of.until) = (args.number(0), args.time(1));
+        }
+        "ask" | "release" => (of.detail, of.until) = (args.text(0), args.time(1)),
+        // The lease of the call with this number.
+        "adopts" => {
+            (of.op, of.detail) = ("ask".into(), "adopt".into());
+            of.until = args.number(0);
+        }
+        "answer" | "released" => of.outcome = args.text(0),
+        "lost" | "left" => of.detail = args.text(0),
+        "look" | "down" => of.until = args.time(0),
+        "value" | "stored" => of.until = args.number(0),
+        "register" => {
+            (of.token, of.detail) = (args.number(0), args.text(1));
+            (of.outcome, of.until) = (args.text(2), args.number(3));
+        }
+        "key" => {
+            (of.detail, of.token) = (args.text(0), args.number(1));
+            of.until = args.time(2);
+        }
+        "line" | "sharers" | "broken" => of.detail = args.0.join(" "),
+        "broke" => {
+            (of.id, of.token) = (100, args.number(0));
+            (of.pid, of.until) = (args.process(1), args.time(2));
+        }
+        "late" => {
+            (of.until, of.process, of.pid) = (args.time(0), args.process(1), args.process(1));
+            (of.detail, of.name) = (args.text(2), String::new());
+        }
+        "kept" => (of.pid, of.until) = (args.process(0), args.time(1)),
+        "run" => {
+            (of.outcome, of.detail) = (args.text(0), "safe".into());
+            of.until = 400 * MS;
+        }
+        "cancel" | "bare" => {}
+        op => panic!("{op:?}"),
     }
+    of
 }
 
-fn ask(at: u64, id: u64, how: &str, timeout: u64) -> Event {
-    with(event(at, "ask", id), "", how, timeout)
+/// Its kind, its end, and whom it hits.
+fn fault(of: Event, args: &Args<'_>) -> Vec<Event> {
+    let begun = Event {
+        process: args.process(2),
+        token: args.process(2).into(),
+        id: of.at / MS,
+        detail: args.text(0),
+        name: String::new(),
+        ..of
+    };
+    let done = Event {
+        op: "faulted".into(),
+        at: args.time(1),
+        outcome: "holder".into(),
+        ..begun.clone()
+    };
+    vec![begun, done]
 }
 
-fn fault(from: u64, until: u64, kind: &str, process: u32) -> [Event; 2] {
-    let name = String::new();
-    let id = from;
-    let [begun, done] =
-        [event(from, "fault", id), event(until, "faulted", id)].map(|event| Event {
-            process,
-            detail: kind.into(),
-            name: name.clone(),
-            ..event
-        });
-    [
-        begun,
-        Event {
-            outcome: "holder".into(),
-            ..done
-        },
-    ]
+/// The first locker of process 1 is closed, until then.
+fn close(of: Event, args: &Args<'_>) -> Vec<Event> {
+    let begun = Event {
+        op: "ask".into(),
+        id: 901,
+        process: 1,
+        pid: 1,
+        token: 1,
+        detail: "close".into(),
+        name: String::new(),
+        ..of
+    };
+    let done = Event {
+        op: "answer".into(),
+        at: args.time(0),
+        outcome: "closed".into(),
+        ..begun.clone()
+    };
+    vec![begun, done]
 }
 
-#[track_caller]
-fn broken(events: impl IntoIterator<Item = Event>, rules: &Rules) -> Vec<&'static str> {
-    let mut events: Vec<_> = events.into_iter().collect();
-    events.sort_by_key(|event| event.at);
-    let mut found: Vec<_> = judge(&events, rules).iter().map(|one| one.rule).collect();
-    found.dedup();
-    found
-}
-
-#[track_caller]
-fn passes(events: impl IntoIterator<Item = Event>) {
-    assert_eq!(broken(events, &rules()), [""; 0]);
-}
-
-#[track_caller]
-fn breaks(rule: &str, events: impl IntoIterator<Item = Event>) {
-    assert_eq!(broken(events, &rules()), [rule]);
-}
-
-#[test]
-fn holders_one_after_the_other_pass() {
-    passes([
-        taken(10, 1, 5, 400),
-        event(20, "release", 1),
-        taken(21, 2, 9, 400),
-        // It is over, released or not.
-        taken(400, 3, 13, 800),
-    ]);
-}
-
-#[test]
-fn two_holders_at_a_time_break_c1() {
-    breaks("C1", [taken(10, 1, 5, 400), taken(399, 2, 9, 800)]);
-    let renewed = with(event(300, "look", 1), "", "", 700);
-    breaks("C1", [taken(10, 1, 5, 400), renewed, taken(650, 2, 9, 900)]);
-}
-
-#[test]
-fn long_lease_is_remembered_behind_a_short_one() {
-    let short = [taken(500, 2, 9, 600), event(510, "release", 2)];
-    let long = with(event(20, "look", 1), "", "", 900);
-    let found = broken(
-        [taken(10, 1, 5, 400), long, taken(700, 3, 13, 800)]
-            .into_iter()
-            .chain(short),
-        &rules(),
+/// Somebody finds a value, releases the lock in this way, and is told that.
+fn value(of: Event, args: &Args<'_>) -> Vec<Event> {
+    let (at, id, token) = (of.at / MS, of.id, 4 * of.id + 1);
+    let [how, told] = [args.0[1], args.0[2]];
+    let all = format!(
+        "{at} {id} held {token} {}; {at} {id} value {}; {} {id} release {how}; {} {id} released {told}",
+        at + 300,
+        args.number(0),
+        at + 1,
+        at + 2
     );
-    assert_eq!(found, ["C1"]);
-    let events = [
-        taken(10, 1, 5, 900),
-        taken(500, 2, 9, 600),
-        taken(700, 3, 13, 800),
-    ];
-    assert_eq!(judge(&events, &rules()).len(), 2);
+    events(&all)
 }
 
-#[test]
-fn two_names_may_be_held_at_a_time() {
-    let other = Event {
-        name: "b".into(),
-        ..taken(11, 2, 5, 400)
-    };
-    passes([taken(10, 1, 5, 400), other]);
-}
-
-#[test]
-fn overlap_after_an_unsafe_fault_ends_with_the_next_renewal() {
-    let flush = fault(100, 101, "flushall", ALL);
-    let seen = |at, id| with(event(at, "look", id), "", "", at + 300);
-    let history = |at| {
-        let (old, new) = (taken(10, 1, 5, 400), taken(120, 2, 9, 500));
-        [old, new, seen(at, 1), seen(900, 2)].into_iter()
-    };
-    assert_eq!(
-        broken(history(250).chain(flush.clone()), &unsafe_rules()),
-        [""; 0]
-    );
-    assert_eq!(broken(history(600).chain(flush), &unsafe_rules()), ["C1"]);
-    assert_eq!(broken(history(250), &unsafe_rules()), ["C1"]);
-}
-
-#[test]
-fn overlap_after_an_unsafe_fault_may_be_told_in_either_order() {
-    let flush = fault(100, 101, "flushall", ALL);
-    let seen = |at, id| with(event(at, "look", id), "", "", at + 300);
-    let history = |at| {
-        let (new, old) = (taken(120, 2, 9, 500), taken(121, 1, 5, 500));
-        [new, old, seen(900, 2), seen(at, 1)].into_iter()
-    };
-    let broken_by = |at| broken(history(at).chain(flush.clone()), &unsafe_rules());
-    assert_eq!(broken_by(250), [""; 0]);
-    assert_eq!(broken_by(600), ["C1"]);
-}
-
-/// What the register has answered.
-fn register(at: u64, id: u64, token: u64, detail: &str, outcome: &str, value: u64) -> Event {
-    Event {
-        token,
-        detail: detail.into(),
-        outcome: outcome.into(),
-        until: value,
-        ..event(at, "register", id)
+fn set(event: &mut Event, name: &str, value: &str) {
+    match name {
+        "name" => event.name = value.replace('+', " "),
+        "detail" => event.detail = value.replace('_', " "),
+        "process" => event.process = process(value),
+        "token" => event.token = value.parse().expect("a number"),
+        "mode" if value == "read" => event.mode = Mode::Read,
+        "mode" => event.mode = Mode::Permits(value.parse().expect("permits")),
+        name => panic!("{name:?}"),
     }
-}
-
-#[test]
-fn tokens_that_repeat_or_decrease_break_c3() {
-    let release = event(20, "release", 1);
-    breaks(
-        "C3",
-        [taken(10, 1, 5, 400), release.clone(), taken(30, 2, 5, 400)],
-    );
-    breaks("C3", [taken(10, 1, 5, 400), release, taken(30, 2, 3, 400)]);
-}
-
-#[test]
-fn lease_that_is_not_valid_when_it_comes_has_no_order() {
-    let late = taken(30, 2, 3, 0);
-    passes([taken(10, 1, 5, 400), late]);
-}
-
-#[test]
-fn loss_needs_a_fault() {
-    let history = [
-        taken(10, 1, 5, 400),
-        with(event(300, "lost", 1), "expired", "", 0),
-    ];
-    breaks("C4", history.clone());
-    passes(
-        history
-            .clone()
-            .into_iter()
-            .chain(fault(100, 200, "black hole", 1)),
-    );
-    // Another process's.
-    breaks(
-        "C4",
-        history
-            .clone()
-            .into_iter()
-            .chain(fault(100, 200, "black hole", 2)),
-    );
-    // One that loses nothing.
-    breaks(
-        "C4",
-        history
-            .into_iter()
-            .chain(fault(100, 200, "script flush", ALL)),
-    );
-}
-
-#[test]
-fn abandoned_lock_needs_a_fault() {
-    let found = Event {
-        detail: "abandoned".into(),
-        ..taken(3000, 1, 5, 3400)
-    };
-    breaks("C4", [found.clone()]);
-    passes(
-        [found.clone()]
-            .into_iter()
-            .chain(fault(2500, 2501, "kill holder", 3)),
-    );
-    let reply = fault(2500, 2501, "lose reply to acquire", 3);
-    breaks("C4", [found.clone()].into_iter().chain(reply));
-    // What happened before another had it isn't the cause.
-    let kill = fault(500, 501, "kill holder", 3);
-    let between = taken(2_000, 2, 3, 2_100);
-    breaks("C4", [between, found].into_iter().chain(kill));
-}
-
-#[test]
-fn panic_of_an_exclusive_holder_abandons() {
-    let found = Event {
-        detail: "abandoned".into(),
-        ..taken(3000, 1, 50, 3400)
-    };
-    let ended = |at, how| {
-        let release = with(event(at, "release", 2), "", how, 2900);
-        [taken(2500, 2, 5, 2900), release, found.clone()]
-    };
-    passes(ended(2600, "panic"));
-    breaks("C4", ended(2600, "drop"));
-    let [held, release, found] = ended(2600, "panic");
-    breaks("C4", [reading(held), reading(release), found]);
-}
-
-#[test]
-fn clock_that_steps_excuses_no_token() {
-    let step = fault(100, 600, "server clock back", ALL);
-    let history = |token| {
-        let (release, then) = (event(300, "release", 1), taken(700, 2, token, 900));
-        [taken(10, 1, 5, 400), release, then].into_iter()
-    };
-    assert_eq!(
-        broken(history(9).chain(step.clone()), &unsafe_rules()),
-        [""; 0]
-    );
-    assert_eq!(broken(history(3).chain(step), &unsafe_rules()), ["C3"]);
-}
-
-#[test]
-fn error_needs_a_fault_that_allows_it() {
-    let error = with(event(200, "answer", 1), "denied", "", 0);
-    breaks("C8", [error.clone()]);
-    passes(
-        [error.clone()]
-            .into_iter()
-            .chain(fault(100, 150, "acl revoked", ALL)),
-    );
-    breaks(
-        "C8",
-        [error]
-            .into_iter()
-            .chain(fault(100, 150, "stop server", ALL)),
-    );
-    let release = with(event(200, "released", 1), "unavailable", "", 0);
-    breaks("C8", [release.clone()]);
-    passes(
-        [release]
-            .into_iter()
-            .chain(fault(100, 150, "stop server", ALL)),
-    );
 }
 
 #[test]
@@ -343,40 +272,29 @@ fn idle_run_breaks_c9() {
         ..rules()
     };
     assert_eq!(judge(&[], &idle).len(), 3);
-    let stale = register(4, 1, 5, "write", "stale", 0);
-    let begin = register(3, 2, 9, "read", "accepted", 0);
-    let [begun, done] = fault(1, 2, "flushall", ALL);
-    let busy = [
-        begun.clone(),
-        done.clone(),
-        begin,
-        stale,
-        taken(10, 1, 5, 400),
-    ];
+    let busy = "1 fault flushall 2 all; 3 2 register 9 read accepted 0; 4 1 register 5 write stale 0; \
+                10 1 held 5 400";
+    let mut busy = events(busy);
     assert_eq!(judge(&busy, &idle).len(), 0);
     // Nobody was hit.
-    let missed = Event {
-        outcome: String::new(),
-        ..done
-    };
-    assert_eq!(judge(&[begun, missed], &idle).len(), 3);
+    let faulted = busy.iter_mut().find(|event| event.op == "faulted");
+    faulted.expect("it is over").outcome.clear();
+    assert_eq!(judge(&busy, &idle).len(), 1);
 }
 
-proptest! {
-    #[test]
-    fn event_is_read_as_it_was_written(
-        at: u64, id: u64, token in 0..3u64, process in 0..3u32, name: String, detail: String,
-    ) {
-        let (op, outcome) = ("look".to_owned(), String::new());
-        let event = Event { at, op, process, id, name, outcome, token, detail, ..Event::default() };
-        prop_assert_eq!(Event::from_json(&event.to_json()), Some(event));
-    }
-
-    #[test]
-    fn line_of_a_killed_process_is_left_out(cut in 1..60usize, name: String) {
-        let event = Event { name, ..Event::now("look") };
-        let line = event.to_json();
-        let cut = (0..=line.len().saturating_sub(cut)).rev().find(|at| line.is_char_boundary(*at)).unwrap();
-        prop_assert_eq!(Event::from_json(&line[..cut]), None);
-    }
+#[test]
+fn run_without_readers_or_permits_breaks_c9() {
+    let each = Rules {
+        of_each_sort: 1,
+        ..rules()
+    };
+    assert_eq!(judge(&[], &each).len(), 10);
+    let readers = "10 1 held 4 400 mode=read; 11 2 held 8 400 mode=read";
+    let permits = "12 3 held 4 400 name=p mode=1; 13 4 held 8 400 name=p mode=2";
+    let ended = "14 5 held 5 400 name=q; 15 5 release downgrade; 16 6 held 5 400 name=r; 17 6 release commit";
+    let both = "10 8 held 5 400 name=c+d";
+    let adopted = "18 17 ask adopt name=s; 19 17 held 5 400 name=s";
+    let cancelled = "20 18 ask lock; 21 18 cancel; 22 18 answer cancelled";
+    let busy = [readers, permits, ended, both, adopted, cancelled].join(";");
+    assert_eq!(broken(&busy, &each), "");
 }
