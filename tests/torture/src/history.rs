@@ -114,6 +114,17 @@ impl Event {
         }
     }
 
+    /// What a look shows of a name.
+    pub(crate) fn shown(at: u64, op: &str, name: &str, detail: String) -> Self {
+        Event {
+            at,
+            op: op.to_owned(),
+            name: name.to_owned(),
+            detail,
+            ..Event::default()
+        }
+    }
+
     /// The event as one line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts")
@@ -165,18 +176,18 @@ impl History {
 
     /// Writes that the process was late until now, by so much; and how that is known.
     pub fn tell_late(&self, how: &str, by: Duration) {
-        self.tell_late_of(self.process, how, by);
+        self.tell_late_of(self.process, std::process::id(), how, by);
     }
 
     /// The same for another.
-    pub fn tell_late_of(&self, process: u32, how: &str, by: Duration) {
+    pub fn tell_late_of(&self, process: u32, pid: u32, how: &str, by: Duration) {
         let by = u64::try_from(by.as_nanos()).expect("no centuries");
         let until = now();
         self.write(&Event {
             at: until.saturating_sub(by),
             op: "late".to_owned(),
             process,
-            pid: std::process::id(),
+            pid,
             until,
             detail: how.to_owned(),
             ..Event::default()

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::command;
 use super::delays::Delays;
-use super::history::{Event, History, LATE, PROGRAM, WAITED, now};
+use super::history::{Event, History, LATE, PROGRAM, WAITED};
 use super::names::LONG;
 use super::servers::Servers;
 use support::{Fault, Proxy, built_program, eventually};
@@ -209,16 +209,7 @@ impl Runner {
         let waited = delays.iter_mut().map(|(_, one)| one.look()).max();
         let waited = waited.unwrap_or_default();
         if waited >= LATE {
-            let (until, nanos) = (now(), u64::try_from(waited.as_nanos()).expect("short"));
-            self.history.tell(&Event {
-                at: until.saturating_sub(nanos),
-                op: "late".to_owned(),
-                process: PROGRAM,
-                pid,
-                until,
-                detail: WAITED.to_owned(),
-                ..Event::default()
-            });
+            self.history.tell_late_of(PROGRAM, pid, WAITED, waited);
         }
     }
 }

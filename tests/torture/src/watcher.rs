@@ -114,7 +114,7 @@ type Open = HashMap<SocketAddr, (Connection, Delays)>;
 fn watch_servers(servers: &Watched, history: &History, ended: &AtomicBool) {
     const PAUSE: Duration = Duration::from_millis(12);
     let mut open = Open::new();
-    let mut last = HashMap::new();
+    let mut told = Told::default();
     while !ended.load(Relaxed) {
         thread::sleep(PAUSE);
         let now = servers.get();
@@ -131,7 +131,7 @@ fn watch_servers(servers: &Watched, history: &History, ended: &AtomicBool) {
         // A lock that isn't with those that answer may be with the one that doesn't.
         if let Some(found) = found.filter(|found| !found.is_empty()) {
             let keys: Vec<_> = found.into_iter().flatten().collect();
-            write_down(history, &keys, &mut last);
+            write_down(history, &keys, &mut told);
         }
     }
 }
@@ -171,14 +171,23 @@ fn ask<T: FromRedisValue>(
         return None;
     };
     let took = Duration::from_nanos(now() - before);
-    if took > LONGEST_LOOK + LATE {
-        history.tell_late_of(SERVER, TRIED, took - LONGEST_LOOK);
-    }
-    let delay = delays.look();
-    if delay >= LATE {
-        history.tell_late_of(SERVER, WAITED, delay);
-    }
+    tell_slow(history, took, LONGEST_LOOK);
+    tell_waited(history, delays.look());
     Some(answer)
+}
+
+/// Writes down how late a server answered, where that usually takes no longer than this.
+fn tell_slow(history: &History, took: Duration, usual: Duration) {
+    if took > usual + LATE {
+        history.tell_late_of(SERVER, 0, TRIED, took - usual);
+    }
+}
+
+/// Writes down for how long a server waited for a processor.
+fn tell_waited(history: &History, delay: Duration) {
+    if delay >= LATE {
+        history.tell_late_of(SERVER, 0, WAITED, delay);
+    }
 }
 
 /// The process of a server.
@@ -188,7 +197,7 @@ fn pid(connection: &mut Connection) -> Option<u32> {
     lines.find_map(|line| line.strip_prefix("process_id:")?.trim().parse().ok())
 }
 
-fn write_down(history: &History, keys: &[Found], last: &mut HashMap<String, Event>) {
+fn write_down(history: &History, keys: &[Found], told: &mut Told) {
     let after = now();
     // A value stays.
     let is_bare = |found: &&Found| found.ttl == -1 && !found.key.ends_with(":value");
@@ -201,13 +210,7 @@ fn write_down(history: &History, keys: &[Found], last: &mut HashMap<String, Even
         });
     }
     for name in NAMES {
-        for event in seen_of(name, keys, after) {
-            let seen = last.entry(event.op.clone() + name).or_default();
-            if !is_same(seen, &event) {
-                history.tell(&event);
-                *seen = event;
-            }
-        }
+        told.tell(history, seen_of(name, keys, after));
     }
 }
 
@@ -219,13 +222,7 @@ fn seen_of(name: &str, keys: &[Found], after: u64) -> [Event; 4] {
         keys.iter().find(|found| found.key == wanted)
     };
     let text = |suffix| find(suffix).map_or(String::new(), |found| found.text.clone());
-    let event = |op: &str, detail| Event {
-        at: after,
-        op: op.to_owned(),
-        name: name.to_owned(),
-        detail,
-        ..Event::default()
-    };
+    let event = |op, detail| Event::shown(after, op, name, detail);
     let mut held = event("key", text(""));
     // Behind the number may stand which lines there are, and whose leases were broken.
     let counter = text(":fence");
@@ -241,6 +238,22 @@ fn seen_of(name: &str, keys: &[Found], after: u64) -> [Event; 4] {
         event("sharers", text(":holders")),
         event("broken", broken.to_owned()),
     ]
+}
+
+/// What was told last, of each name: only news are.
+#[derive(Default)]
+struct Told(HashMap<String, Event>);
+
+impl Told {
+    fn tell(&mut self, history: &History, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            let last = self.0.entry(event.op.clone() + &event.name).or_default();
+            if !is_same(last, &event) {
+                history.tell(&event);
+                *last = event;
+            }
+        }
+    }
 }
 
 /// But for what the times of two looks differ by.

@@ -83,13 +83,7 @@ impl Line {
 
     /// What a history tells of it.
     pub(crate) fn events(&self, at: u64) -> [Event; 3] {
-        let event = |op: &str, detail| Event {
-            at,
-            op: op.to_owned(),
-            name: self.name.clone(),
-            detail,
-            ..Event::default()
-        };
+        let event = |op, detail| Event::shown(at, op, &self.name, detail);
         let (holders, waiters) = self.places.split_at(self.holders());
         let waiting: Vec<_> = waiters.iter().map(|place| &*place.owner).collect();
         let broken = self.broken.iter().map(|owner| format!("0:{owner}"));

@@ -2,7 +2,6 @@
 //!
 //! What a file says is read at once, and shown only if it stands in the first page, which is never half written.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use super::is_same;
+use super::Told;
 use crate::history::{Event, History, now};
 use crate::names::NAMES;
 
@@ -31,23 +30,13 @@ struct State {
 
 pub(super) fn watch(directory: &Path, history: &History, ended: &AtomicBool) {
     const PAUSE: Duration = Duration::from_millis(5);
-    let mut last = HashMap::new();
+    let mut told = Told::default();
     while !ended.load(Relaxed) {
         thread::sleep(PAUSE);
         for name in NAMES {
             if let Some(state) = read(&directory.join(format!("crosslock+{name}.lock"))) {
-                tell(history, &mut last, name, &state);
+                told.tell(history, state.events(name, now()));
             }
-        }
-    }
-}
-
-fn tell(history: &History, last: &mut HashMap<String, Event>, name: &str, state: &State) {
-    for event in state.events(name, now()) {
-        let seen = last.entry(event.op.clone() + name).or_default();
-        if !is_same(seen, &event) {
-            history.tell(&event);
-            *seen = event;
         }
     }
 }
@@ -102,13 +91,7 @@ impl State {
 
     /// What a history tells of it. A lease ends by itself only when it was passed on.
     fn events(&self, name: &str, at: u64) -> [Event; 4] {
-        let event = |op: &str, detail| Event {
-            at,
-            op: op.to_owned(),
-            name: name.to_owned(),
-            detail,
-            ..Event::default()
-        };
+        let event = |op, detail| Event::shown(at, op, name, detail);
         let mut held = event("key", String::new());
         if let Some((owner, is_alone)) = self.holders.first() {
             let detail = if *is_alone { owner } else { SHARED };

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use super::{Told, tell_slow, tell_waited};
 use crate::delays::Delays;
-use crate::history::{ALL, Event, History, LATE, SERVER, TRIED, WAITED, now};
+use crate::history::{ALL, Event, History, now};
 use crate::kinds::ELECTION;
 use crate::looks::{Look, Open, View};
 use crate::servers::Watched;
@@ -24,8 +25,7 @@ struct Watch<'a> {
     /// The one that answers.
     asked: Option<(SocketAddr, Box<dyn Look>)>,
     delays: HashMap<u32, Delays>,
-    /// What was told last of each line.
-    last: HashMap<String, Event>,
+    told: Told,
     /// Of the last look, and when it was over.
     term: u64,
     seen: u64,
@@ -38,7 +38,7 @@ pub(super) fn watch(servers: &Watched, open: Open, history: &History, ended: &At
         open,
         asked: None,
         delays: HashMap::new(),
-        last: HashMap::new(),
+        told: Told::default(),
         term: 0,
         seen: now(),
     };
@@ -66,10 +66,7 @@ impl Watch<'_> {
         };
         self.asked = Some((addr, look));
         let took = Duration::from_nanos(now() - before);
-        if took > LONGEST_LOOK + LATE {
-            self.history
-                .tell_late_of(SERVER, TRIED, took - LONGEST_LOOK);
-        }
+        tell_slow(self.history, took, LONGEST_LOOK);
         self.tell(&view);
     }
 
@@ -79,9 +76,7 @@ impl Watch<'_> {
         for (_, pid) in members {
             let delays = self.delays.entry(*pid);
             let delay = delays.or_insert_with(|| Delays::of(*pid)).look();
-            if delay >= LATE {
-                self.history.tell_late_of(SERVER, WAITED, delay);
-            }
+            tell_waited(self.history, delay);
         }
     }
 
@@ -97,15 +92,8 @@ impl Watch<'_> {
                 ..Event::now("bare")
             });
         }
-        for event in view.lines.iter().flat_map(|line| line.events(at)) {
-            let last = self.last.entry(event.op.clone() + &event.name);
-            let last = last.or_default();
-            let is_same = last.detail == event.detail && last.token == event.token;
-            if last.op.is_empty() || !is_same {
-                self.history.tell(&event);
-                *last = event;
-            }
-        }
+        let events = view.lines.iter().flat_map(|line| line.events(at));
+        self.told.tell(self.history, events);
     }
 
     /// Also of one that a fault has caused.
