@@ -38,7 +38,7 @@ pub use black_hole::{BlackHole, ClosedPort};
 pub use builder::Builder;
 pub use consensus::{Backup, Kind, Server, ServerSet};
 pub use detour::Detour;
-pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status};
+pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status, gateway};
 pub use forks::forked;
 pub use frames::Protocol;
 pub use lateness::Probe;
@@ -52,7 +52,7 @@ pub use sets::{
 };
 pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
 pub use threads::Thread;
-pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};
+pub use zookeeper::{Ensemble, Node, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -6,8 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::Etcd;
+use super::gateway::{self, decoded, encoded, number};
 use super::setup::{ROOT, USER};
-use super::{Etcd, http};
 
 /// Short, so that one which hangs doesn't keep a test from asking the others.
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
@@ -34,7 +35,7 @@ impl Etcd {
     #[track_caller]
     pub fn call(&self, path: &str, body: &Value) -> Value {
         let token = self.kind.setup.login.then(|| login(self, ROOT));
-        match http::call(self.own_addr(), path, token.as_deref(), body) {
+        match gateway::call(self.own_addr(), path, token.as_deref(), body) {
             Ok((200, answer)) => answer,
             other => panic!("{path} {body}: {other:?}"),
         }
@@ -46,7 +47,7 @@ impl Etcd {
             return None;
         }
         let path = "/v3/maintenance/status";
-        let answer = http::post(self.own_addr(), path, None, &json!({}), STATUS_WITHIN);
+        let answer = gateway::post(self.own_addr(), path, None, &json!({}), STATUS_WITHIN);
         let (_, answer) = answer.ok().filter(|(status, _)| *status == 200)?;
         let header = &answer["header"];
         Some(Status {
@@ -72,7 +73,7 @@ impl Etcd {
 
     /// Returns how many of the changes that it has asked for aren't decided, or nothing if it doesn't answer.
     pub fn undecided(&self) -> Option<u64> {
-        let metrics = http::get(self.own_addr(), "/metrics", STATUS_WITHIN).ok()?;
+        let metrics = gateway::get(self.own_addr(), "/metrics", STATUS_WITHIN).ok()?;
         let mut lines = metrics.lines();
         lines.find_map(|line| {
             let count = line.strip_prefix("etcd_server_proposals_pending ")?;
@@ -87,7 +88,7 @@ impl Etcd {
     /// If it doesn't answer.
     #[track_caller]
     pub fn requests(&self, such: &str) -> u64 {
-        let metrics = http::get(self.own_addr(), "/metrics", STATUS_WITHIN);
+        let metrics = gateway::get(self.own_addr(), "/metrics", STATUS_WITHIN);
         let metrics = metrics.expect("it answers");
         let counts = metrics.lines().filter_map(|line| {
             let (of, count) = line
@@ -199,7 +200,7 @@ impl Etcd {
 /// Makes the users, and lets nobody else in from then on.
 pub(super) fn demand_login(server: &Etcd) {
     let call = |path: &str, body: Value| {
-        let answer = http::call(server.own_addr(), &format!("/v3/auth/{path}"), None, &body);
+        let answer = gateway::call(server.own_addr(), &format!("/v3/auth/{path}"), None, &body);
         assert!(matches!(answer, Ok((200, _))), "{path}: {answer:?}");
     };
     let (every, end) = (STANDARD.encode([0]), STANDARD.encode([0]));
@@ -215,7 +216,7 @@ pub(super) fn demand_login(server: &Etcd) {
 
 fn login(server: &Etcd, (name, password): (&str, &str)) -> String {
     let body = json!({ "name": name, "password": password });
-    let answer = http::call(server.own_addr(), "/v3/auth/authenticate", None, &body);
+    let answer = gateway::call(server.own_addr(), "/v3/auth/authenticate", None, &body);
     let (_, answer) = answer.expect("it answers");
     let token = answer["token"].as_str().map(str::to_owned);
     token.unwrap_or_else(|| panic!("no token: {answer}"))
@@ -238,19 +239,4 @@ fn range_of(prefix: &str) -> Value {
         prefix.into()
     };
     json!({ "key": STANDARD.encode(start), "range_end": STANDARD.encode(end) })
-}
-
-fn encoded(text: &str) -> String {
-    STANDARD.encode(text)
-}
-
-fn decoded(field: &Value) -> String {
-    let bytes = STANDARD.decode(field.as_str().unwrap_or_default());
-    String::from_utf8(bytes.expect("base64")).expect("text")
-}
-
-/// A 64-bit number is a text in etcd's JSON, and left out if it is zero.
-fn number(field: &Value) -> u64 {
-    let text = field.as_str();
-    text.map_or(0, |text| text.parse().expect("a number"))
 }

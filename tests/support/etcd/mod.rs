@@ -1,7 +1,7 @@
 //! Real servers of etcd: one, or a cluster of several.
 
 mod calls;
-mod http;
+pub mod gateway;
 mod server;
 mod setup;
 

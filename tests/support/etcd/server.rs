@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::setup::{EtcdSetup, USER};
-use super::{http, program};
+use super::{gateway, program};
 use crate::consensus::{Front, Kind, Server, ServerSet};
 use crate::daemon::{Daemon, fast_dir};
 use crate::peers::Peers;
@@ -67,7 +67,7 @@ impl EtcdCluster {
 impl Kind for EtcdKind {
     fn is_ready(server: &Etcd) -> bool {
         let mine = server.status().is_some_and(|status| status.leader != 0);
-        mine && http::names(server.own_addr()).contains(&server.kind.name)
+        mine && gateway::names(server.own_addr()).contains(&server.kind.name)
     }
 
     fn url(server: &Etcd, hosts: &str, root: &str) -> String {

@@ -21,15 +21,35 @@ pub(super) const CONNECTION_LOSS: i32 = -4;
 pub struct RawSession {
     stream: TcpStream,
     id: i64,
-    timeout: Duration,
     calls: i32,
+    /// The last change that the server has told of.
+    seen: i64,
+}
+
+/// What a node holds.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub data: String,
+    /// The change that made it.
+    pub revision: u64,
+    /// How often it was changed since.
+    pub version: i32,
+    pub is_ephemeral: bool,
 }
 
 impl RawSession {
+    /// What an operation is answered that finds no such node.
+    pub const NO_NODE: i32 = NO_NODE;
+
     /// Opens one that lasts for so long, as far as the server allows.
     #[track_caller]
     pub fn open(addr: SocketAddr, timeout: Duration) -> Self {
         Self::connect(addr, timeout, 0, [0; 16])
+    }
+
+    /// The same, if the server answers within that time.
+    pub fn try_open(addr: SocketAddr, timeout: Duration, within: Duration) -> io::Result<Self> {
+        Self::try_connect(addr, timeout, within, 0, [0; 16])
     }
 
     /// Goes on with another's session, unless it has ended already.
@@ -44,7 +64,7 @@ impl RawSession {
         let mut session = None;
         // A server closes all connections while it looks for its leader.
         wait_until("the server to take a session", PATIENCE, || {
-            session = Self::try_connect(addr, timeout, id, password).ok();
+            session = Self::try_connect(addr, timeout, TIMEOUT, id, password).ok();
             session.is_some()
         });
         session.expect("it was waited for")
@@ -53,14 +73,14 @@ impl RawSession {
     fn try_connect(
         addr: SocketAddr,
         timeout: Duration,
+        within: Duration,
         id: i64,
         password: [u8; 16],
     ) -> io::Result<Self> {
-        let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
-        stream.set_nodelay(true).expect("set nodelay");
-        stream
-            .set_read_timeout(Some(TIMEOUT))
-            .expect("set a timeout");
+        let mut stream = TcpStream::connect_timeout(&addr, within)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(within))?;
+        stream.set_write_timeout(Some(within))?;
         let mut hello = Packet::default();
         let (version, seen) = (0, 0);
         let timeout = i32::try_from(timeout.as_millis()).expect("not as long");
@@ -68,24 +88,18 @@ impl RawSession {
         hello.bytes(&password).flag(false);
         hello.send(&mut stream)?;
         let mut answer = Answer::read(&mut stream)?;
-        let (_version, timeout) = (answer.int(), answer.int());
-        let millis = u64::try_from(timeout).expect("not negative");
+        let (_version, _timeout) = (answer.int(), answer.int());
         Ok(Self {
             id: answer.long(),
             stream,
-            timeout: Duration::from_millis(millis),
             calls: 0,
+            seen,
         })
     }
 
     /// Returns its id.
     pub fn id(&self) -> i64 {
         self.id
-    }
-
-    /// Returns after how long a silence it ends.
-    pub fn timeout(&self) -> Duration {
-        self.timeout
     }
 
     /// Makes a node that everyone may read and change: one that stays, or with 1 for `flags` an ephemeral one, with 2
@@ -107,11 +121,28 @@ impl RawSession {
         self.finish(&call).map(drop)
     }
 
-    /// Returns what a node holds.
-    pub fn get(&mut self, path: &str) -> Result<String, i32> {
+    /// Returns a node.
+    pub fn node(&mut self, path: &str) -> Result<Node, i32> {
         let mut call = self.begin(4);
         call.text(path).flag(false);
-        self.finish(&call).map(|mut answer| answer.text())
+        let mut answer = self.finish(&call)?;
+        let (data, revision) = (answer.text(), answer.long().cast_unsigned());
+        // The last change, and the times of both.
+        let _ = [answer.long(), answer.long(), answer.long()];
+        let version = answer.int();
+        // The versions of its children and of its rights.
+        let _ = [answer.int(), answer.int()];
+        Ok(Node {
+            data,
+            revision,
+            version,
+            is_ephemeral: answer.long() != 0,
+        })
+    }
+
+    /// Returns what a node holds.
+    pub fn get(&mut self, path: &str) -> Result<String, i32> {
+        self.node(path).map(|node| node.data)
     }
 
     /// Changes what a node holds.
@@ -140,21 +171,15 @@ impl RawSession {
 
     /// Returns how often a node was changed since it was made.
     pub fn version(&mut self, path: &str) -> Result<i32, i32> {
-        let mut call = self.begin(3);
-        call.text(path).flag(false);
-        let mut answer = self.finish(&call)?;
-        // Two transactions and two times stand before it.
-        for _ in 0..4 {
-            answer.long();
-        }
-        Ok(answer.int())
+        self.node(path).map(|node| node.version)
     }
 
-    /// Waits until the server has seen what the leader had done.
-    pub fn sync(&mut self) {
+    /// Waits until the server has seen what the leader had done. Returns the number of that leader.
+    pub fn sync(&mut self) -> Result<u64, i32> {
         let mut call = self.begin(9);
         call.text("/");
-        self.finish(&call).expect("it has a leader");
+        self.finish(&call)?;
+        Ok(self.seen.cast_unsigned() >> 32)
     }
 
     /// Ends it, and with it its ephemeral nodes.
@@ -178,7 +203,8 @@ impl RawSession {
         let sent = call.send(&mut self.stream);
         let answer = sent.and_then(|()| Answer::read(&mut self.stream));
         let mut answer = answer.map_err(|_| CONNECTION_LOSS)?;
-        let (call, _zxid, error) = (answer.int(), answer.long(), answer.int());
+        let (call, seen, error) = (answer.int(), answer.long(), answer.int());
+        self.seen = seen;
         assert_eq!(call, self.calls, "answers come in the order of calls");
         if error == 0 { Ok(answer) } else { Err(error) }
     }

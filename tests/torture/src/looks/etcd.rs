@@ -1,19 +1,14 @@
 //! What etcd shows of the locks.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io;
+use std::net::SocketAddr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{Look, NAMESPACE, Place, TOKENS_OF_REVISION, View};
+use super::{Look, NAMESPACE, Place, TIMEOUT, TOKENS_OF_REVISION, View};
 use crate::history::Mode;
 use crate::names::NAMES;
-
-/// One that hangs doesn't keep the others from being looked at for long.
-const TIMEOUT: Duration = Duration::from_secs(1);
+use support::gateway::{self, decoded, encoded, number};
 
 /// Looks at a member of etcd.
 #[derive(Debug)]
@@ -33,8 +28,8 @@ impl Look for EtcdLook {
 
 /// All keys of all names.
 pub(crate) fn view_at(addr: SocketAddr) -> io::Result<View> {
-    let end = format!("{NAMESPACE}0");
-    let range = json!({ "key": STANDARD.encode(format!("{NAMESPACE}/")), "range_end": STANDARD.encode(end) });
+    let [begin, end] = ["/", "0"].map(|end| encoded(&format!("{NAMESPACE}{end}")));
+    let range = json!({ "key": begin, "range_end": end });
     let answer = post(addr, "kv/range", &range)?;
     let mut view = View {
         term: number(&answer["header"]["raft_term"]),
@@ -53,7 +48,7 @@ pub(crate) fn view_at(addr: SocketAddr) -> io::Result<View> {
 }
 
 fn take_in(view: &mut View, entry: &Value) {
-    let (key, value) = (text(&entry["key"]), text(&entry["value"]));
+    let (key, value) = (decoded(&entry["key"]), decoded(&entry["value"]));
     let mut parts = key.split('/').skip(1);
     let (Some(name), Some(kind)) = (parts.next(), parts.next()) else {
         return;
@@ -105,9 +100,9 @@ fn mode_of(text: &str) -> Mode {
 
 /// The number that is stored for a name.
 pub(crate) fn value_at(addr: SocketAddr, name: &str) -> io::Result<u64> {
-    let key = STANDARD.encode(format!("{NAMESPACE}/{name}/value"));
+    let key = encoded(&format!("{NAMESPACE}/{name}/value"));
     let answer = post(addr, "kv/range", &json!({ "key": key }))?;
-    let value = text(&answer["kvs"][0]["value"]);
+    let value = decoded(&answer["kvs"][0]["value"]);
     Ok(value.parse().unwrap_or_default())
 }
 
@@ -126,20 +121,20 @@ pub(crate) fn short_leases(addr: SocketAddr) -> io::Result<Vec<String>> {
 
 /// Forgets all revisions but the newest.
 pub(crate) fn compact(addr: SocketAddr) -> io::Result<()> {
-    let range = json!({ "key": STANDARD.encode("-") });
+    let range = json!({ "key": encoded("-") });
     let revision = post(addr, "kv/range", &range)?["header"]["revision"].clone();
     let body = json!({ "revision": revision, "physical": true });
     post(addr, "kv/compaction", &body).map(drop)
 }
 
 pub(crate) fn delete(addr: SocketAddr, key: &str) -> io::Result<()> {
-    let body = json!({ "key": STANDARD.encode(key) });
+    let body = json!({ "key": encoded(key) });
     post(addr, "kv/deleterange", &body).map(drop)
 }
 
 /// Ends the lease of a key.
 pub(crate) fn revoke_lease_of(addr: SocketAddr, key: &str) -> io::Result<()> {
-    let answer = post(addr, "kv/range", &json!({ "key": STANDARD.encode(key) }))?;
+    let answer = post(addr, "kv/range", &json!({ "key": encoded(key) }))?;
     let lease = answer["kvs"][0]["lease"].clone();
     if lease.is_null() {
         return Ok(());
@@ -147,34 +142,6 @@ pub(crate) fn revoke_lease_of(addr: SocketAddr, key: &str) -> io::Result<()> {
     post(addr, "lease/revoke", &json!({ "ID": lease })).map(drop)
 }
 
-/// Calls the gateway.
 fn post(addr: SocketAddr, path: &str, body: &Value) -> io::Result<Value> {
-    let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
-    let body = body.to_string();
-    // By 1.0 an answer ends with its connection.
-    let request = format!(
-        "POST /v3/{path} HTTP/1.0\r\nHost: {addr}\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let whole = answer.split_once("\r\n\r\n");
-    let found = whole.filter(|(head, _)| head.contains(" 200 "));
-    let (_, body) = found.ok_or_else(|| io::Error::other(answer.clone()))?;
-    Ok(serde_json::from_str(body)?)
-}
-
-fn text(field: &Value) -> String {
-    let bytes = STANDARD.decode(field.as_str().unwrap_or_default());
-    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-}
-
-/// A number is a text there, and left out if it is zero.
-fn number(field: &Value) -> u64 {
-    let text = field.as_str().and_then(|text| text.parse().ok());
-    text.unwrap_or_default()
+    gateway::ask(addr, &format!("/v3/{path}"), body, TIMEOUT)
 }

@@ -6,6 +6,7 @@ mod etcd;
 mod zookeeper;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::history::{Event, Mode};
 use super::names::MOST_PERMITS;
@@ -61,6 +62,9 @@ const TOKENS_OF_REVISION: u64 = 4096;
 
 /// Looks at the member at this address.
 pub(crate) type Open = fn(SocketAddr) -> Box<dyn Look>;
+
+/// One that hangs doesn't keep the others from being looked at for long.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What comes before the names of locks.
 const NAMESPACE: &str = "crosslock";

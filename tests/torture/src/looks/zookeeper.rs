@@ -1,15 +1,17 @@
 //! What ZooKeeper shows of the locks.
 
-mod session;
-
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use self::session::{Found, Session};
-use super::{Line, Look, NAMESPACE, Place, TOKENS_OF_REVISION, View};
+use super::{Line, Look, NAMESPACE, Place, TIMEOUT, TOKENS_OF_REVISION, View};
 use crate::history::Mode;
 use crate::names::NAMES;
+use support::{Node, RawSession};
+
+/// A session needs no pings as long as it is used so often.
+const ENDS_AFTER: Duration = Duration::from_secs(2);
 
 /// The first part of an owner.
 const UUID: usize = 36;
@@ -18,9 +20,9 @@ const UUID: usize = 36;
 #[derive(Debug)]
 pub(crate) struct ZooKeeperLook {
     addr: SocketAddr,
-    session: Option<Session>,
-    /// What nodes of owners hold, by their paths: that never changes.
-    known: HashMap<String, Found>,
+    session: Option<RawSession>,
+    /// The nodes of owners, by their paths: they never change.
+    known: HashMap<String, Node>,
 }
 
 impl ZooKeeperLook {
@@ -39,13 +41,14 @@ impl ZooKeeperLook {
     /// Does something with its session, which is opened if there is none, and dropped when that fails.
     fn with<T>(
         &mut self,
-        act: impl FnOnce(&mut Session, &mut HashMap<String, Found>) -> io::Result<T>,
+        act: impl FnOnce(&mut RawSession, &mut HashMap<String, Node>) -> Result<T, i32>,
     ) -> io::Result<T> {
         let mut session = match self.session.take() {
             Some(session) => session,
-            None => Session::open(self.addr)?,
+            None => RawSession::try_open(self.addr, ENDS_AFTER, TIMEOUT)?,
         };
-        let done = act(&mut session, &mut self.known)?;
+        let done = act(&mut session, &mut self.known);
+        let done = done.map_err(|error| io::Error::other(format!("error {error}")))?;
         self.session = Some(session);
         Ok(done)
     }
@@ -57,13 +60,12 @@ impl ZooKeeperLook {
     /// The number that is stored for a name.
     pub(crate) fn value(&mut self, name: &str) -> io::Result<u64> {
         let path = format!("/{NAMESPACE}/{name}/value");
-        let found = self.with(|session, _| session.get(&path))?;
-        let text = found.map_or_else(String::new, |found| found.data);
-        Ok(text.parse().unwrap_or_default())
+        let found = self.with(|session, _| if_there(session.get(&path)))?;
+        Ok(found.unwrap_or_default().parse().unwrap_or_default())
     }
 
     pub(crate) fn delete(&mut self, path: &str) -> io::Result<()> {
-        self.with(|session, _| session.delete(path))
+        self.with(|session, _| if_there(session.delete(path)).map(drop))
     }
 }
 
@@ -73,8 +75,16 @@ impl Look for ZooKeeperLook {
     }
 }
 
+/// `None` if there is no such node.
+fn if_there<T>(answer: Result<T, i32>) -> Result<Option<T>, i32> {
+    match answer {
+        Err(RawSession::NO_NODE) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
 #[allow(clippy::too_many_lines, reason = "a table")]
-fn view(session: &mut Session, known: &mut HashMap<String, Found>) -> io::Result<View> {
+fn view(session: &mut RawSession, known: &mut HashMap<String, Node>) -> Result<View, i32> {
     let mut view = View {
         term: session.sync()?,
         ..View::default()
@@ -82,7 +92,7 @@ fn view(session: &mut Session, known: &mut HashMap<String, Found>) -> io::Result
     let mut seen = HashMap::new();
     for name in NAMES {
         let path = format!("/{NAMESPACE}/{name}");
-        let children = session.children(&path)?;
+        let children = if_there(session.children(&path))?.unwrap_or_default();
         let mut line = Line {
             name: name.to_owned(),
             ..Line::default()
@@ -98,7 +108,7 @@ fn view(session: &mut Session, known: &mut HashMap<String, Found>) -> io::Result
             let path = format!("{path}/{node}");
             let found = match known.remove(&path) {
                 Some(found) => found,
-                None => match session.get(&path)? {
+                None => match if_there(session.node(&path))? {
                     Some(found) => found,
                     // It left meanwhile: what is left of this name another look shows.
                     None => {

@@ -1,15 +1,25 @@
-//! A call by etcd's gateway, over a connection of its own.
+//! Calls of etcd's gateway, each over a connection of its own.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Asks the server at `addr`; returns the status and what it answers.
+/// Asks the server at `addr`, which has so much time; returns what it answers, if that is no error.
+pub fn ask(addr: SocketAddr, path: &str, body: &Value, timeout: Duration) -> io::Result<Value> {
+    match post(addr, path, None, body, timeout)? {
+        (200, answer) => Ok(answer),
+        (status, answer) => Err(io::Error::other(format!("{status}: {answer}"))),
+    }
+}
+
+/// The same, by a user with this token; returns the status and what it answers.
 pub(super) fn post(
     addr: SocketAddr,
     path: &str,
@@ -70,4 +80,21 @@ pub(super) fn names(addr: SocketAddr) -> Vec<String> {
     members
         .filter_map(|member| member["name"].as_str().map(str::to_owned))
         .collect()
+}
+
+/// Returns a key or value as it is sent.
+pub fn encoded(text: &str) -> String {
+    STANDARD.encode(text)
+}
+
+/// Returns a key or value that was received.
+pub fn decoded(field: &Value) -> String {
+    let bytes = STANDARD.decode(field.as_str().unwrap_or_default());
+    String::from_utf8(bytes.expect("base64")).expect("text")
+}
+
+/// Returns a 64-bit number, which is a text in etcd's JSON, and left out if it is zero.
+pub fn number(field: &Value) -> u64 {
+    let text = field.as_str();
+    text.map_or(0, |text| text.parse().expect("a number"))
 }
