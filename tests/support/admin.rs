@@ -100,6 +100,19 @@ impl RedisServer {
         command.query(&mut connect(self.port(), self.settings.guarded)?)
     }
 
+    /// Returns whether so many replicas confirm what is written now. One that has just been given all data is sent
+    /// nothing more until it has said that it is there, which it does once a second.
+    pub fn is_confirmed_by(&self, replicas: usize) -> RedisResult<bool> {
+        let mut connection = connect(self.port(), self.settings.guarded)?;
+        // It reaches replicas, and leaves no key.
+        cmd("PUBLISH")
+            .arg(&["replicated", "?"])
+            .exec(&mut connection)?;
+        let mut wait = cmd("WAIT");
+        let confirming: usize = wait.arg(replicas).arg(2_000).query(&mut connection)?;
+        Ok(confirming >= replicas)
+    }
+
     fn command_stat(&self, command: &str, field: &str) -> u64 {
         let Some(stats) = self.info(&format!("cmdstat_{}", command.to_lowercase())) else {
             return 0;

@@ -135,14 +135,6 @@ impl Cluster {
         tag_in(*self.slots(index).first().expect("the node has a slot"))
     }
 
-    /// Returns so many words in different slots of `index`.
-    #[track_caller]
-    pub fn tags_on(&self, index: usize, count: usize) -> Vec<String> {
-        let slots = self.slots(index);
-        assert!(slots.len() >= count, "the node has so many slots");
-        slots.into_iter().take(count).map(tag_in).collect()
-    }
-
     /// Has `replica` take over from its master, which agrees (`CLUSTER FAILOVER`), and waits until all know.
     #[track_caller]
     pub fn failover(&self, replica: usize) {

@@ -1,6 +1,5 @@
 //! A master and its replicas.
 
-use redis::RedisResult;
 use tempfile::TempDir;
 
 use super::PATIENCE;
@@ -24,12 +23,7 @@ impl Replicated {
     pub(super) fn start_with(setup: Setup, replicas: usize) -> Self {
         let certificates = setup.certificates();
         let certificates = certificates.as_ref().map(TempDir::path);
-        let mut members = vec![setup.server(0, certificates, |builder| builder)];
-        let port = members[0].public_port();
-        for index in 1..=replicas {
-            let replica = setup.server(index, certificates, |builder| builder.replica_of(port));
-            members.push(replica);
-        }
+        let members = setup.servers(replicas, certificates);
         let set = Self { setup, members };
         set.wait_until_caught_up();
         set
@@ -102,25 +96,12 @@ impl Replicated {
     pub fn wait_until_caught_up(&self) {
         wait_until_caught_up(&self.members);
         let running = self.members.iter().filter(|member| member.is_running());
-        let replicas = i64::try_from(running.count()).expect("a few") - 1;
+        let replicas = running.count() - 1;
         let master = &self.members[self.master()];
         wait_until("the replicas to confirm", PATIENCE, || {
-            confirm(master, replicas).unwrap_or(false)
+            master.is_confirmed_by(replicas).unwrap_or(false)
         });
     }
-}
-
-/// Whether so many replicas confirm what is written now. One that has just been given all data is sent nothing more
-/// until it has said that it is there, which it does once a second.
-fn confirm(master: &Member, replicas: i64) -> RedisResult<bool> {
-    let mut connection = master.connection();
-    // It reaches replicas, and leaves no key.
-    redis::cmd("PUBLISH")
-        .arg(&["replicated", "?"])
-        .exec(&mut connection)?;
-    let mut wait = redis::cmd("WAIT");
-    let confirming: i64 = wait.arg(replicas).arg(2_000).query(&mut connection)?;
-    Ok(confirming >= replicas)
 }
 
 /// Returns what a server says it is, or `None` if it doesn't run.

@@ -1,6 +1,7 @@
 //! A master, its replicas, and the sentinels that watch them.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -11,8 +12,9 @@ use super::setup::{Setup, hosts};
 use crate::{eventually, wait_until};
 
 const NAME: &str = "mymaster";
-const SERVERS: usize = 3;
+const REPLICAS: usize = 2;
 const SENTINELS: usize = 3;
+const TRIED_FOR: Duration = Duration::from_secs(2);
 
 /// What a sentinel tells of a server.
 type State = HashMap<String, String>;
@@ -35,11 +37,8 @@ impl SentinelSet {
     pub(super) fn start_with(setup: Setup) -> Self {
         let certificates = setup.certificates();
         let certificates = certificates.as_ref().map(TempDir::path);
-        let mut members = vec![setup.server(0, certificates, |builder| builder)];
+        let members = setup.servers(REPLICAS, certificates);
         let port = members[0].public_port();
-        for index in 1..SERVERS {
-            members.push(setup.server(index, certificates, |builder| builder.replica_of(port)));
-        }
         // A sentinel asks a master for its replicas at once, and then not for ten seconds.
         wait_until_caught_up(&members);
         let sentinels = (0..SENTINELS)
@@ -105,9 +104,13 @@ impl SentinelSet {
     #[track_caller]
     pub fn failover(&self) -> usize {
         let old = self.master();
-        // A failover may be under way, or no replica may be known to be good yet.
-        wait_until("a sentinel to begin a failover", PATIENCE, || {
-            self.master() != old || self.running().any(begin_failover)
+        // A failover may be under way. A sentinel gives one up when it finds no replica good enough, as on a busy
+        // machine, where it hasn't heard of any for too long.
+        wait_until("a failover", PATIENCE, || {
+            self.master() != old || {
+                self.running().any(begin_failover);
+                eventually(TRIED_FOR, || self.master() != old)
+            }
         });
         self.wait_for_other_master(old)
     }

@@ -1,6 +1,5 @@
 //! What the servers of a set are configured to be.
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,10 +10,8 @@ use super::{Cluster, Replicated, SentinelSet};
 use crate::builder::Builder;
 use crate::{admin, certificates};
 
-type Each = Box<dyn Fn(usize, Builder) -> Builder + Send + Sync>;
-
 /// Configures a [`Replicated`], a [`SentinelSet`] or a [`Cluster`].
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Setup {
     server: Builder,
     sentinel: Builder,
@@ -24,7 +21,6 @@ pub struct Setup {
     pub(super) proxied: bool,
     down_after: Option<Duration>,
     node_timeout: Option<Duration>,
-    each: Option<Each>,
 }
 
 impl Setup {
@@ -84,15 +80,6 @@ impl Setup {
         self
     }
 
-    /// Changes the configuration of each server by its number, counted from 0, but not of sentinels.
-    pub fn each(
-        mut self,
-        change: impl Fn(usize, Builder) -> Builder + Send + Sync + 'static,
-    ) -> Self {
-        self.each = Some(Box::new(change));
-        self
-    }
-
     /// For how long a sentinel lets a server be silent before it takes it for down; 600 ms if it isn't called.
     pub fn down_after(mut self, time: Duration) -> Self {
         self.down_after = Some(time);
@@ -139,8 +126,18 @@ impl Setup {
         })
     }
 
+    /// Starts a master and so many replicas of it.
+    pub(super) fn servers(&self, replicas: usize, certificates: Option<&Path>) -> Vec<Member> {
+        let mut servers = vec![self.server(0, certificates, |builder| builder)];
+        let port = servers[0].public_port();
+        for index in 1..=replicas {
+            servers.push(self.server(index, certificates, |builder| builder.replica_of(port)));
+        }
+        servers
+    }
+
     /// Starts the server `index`, with `more` in its configuration.
-    pub(super) fn server(
+    fn server(
         &self,
         index: usize,
         certificates: Option<&Path>,
@@ -154,9 +151,6 @@ impl Setup {
                 .config("masterauth", password);
         }
         builder = more(builder);
-        if let Some(each) = &self.each {
-            builder = each(index, builder);
-        }
         let kind = if builder.cluster {
             Kind::Node
         } else {
@@ -226,15 +220,6 @@ impl Setup {
             return String::new();
         }
         format!("?{}", all.join("&"))
-    }
-}
-
-impl fmt::Debug for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setup")
-            .field("server", &self.server)
-            .field("sentinel", &self.sentinel)
-            .finish_non_exhaustive()
     }
 }
 

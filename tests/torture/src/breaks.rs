@@ -7,6 +7,7 @@ use crosslock::{Locker, Result};
 use fastrand::Rng;
 
 use super::driver::Driver;
+use super::faults::at_once;
 use super::history::{Event, History, now};
 use super::register::Target;
 
@@ -19,21 +20,9 @@ pub(crate) fn break_lock(driver: &mut Driver<'_>, name: &str) -> bool {
         .map(|number| Duration::from_micros(driver.rng.u64(0..APART) * u64::from(number)))
         .collect();
     let (history, id) = (&driver.history, driver.faults);
-    let broke = |pause| {
+    at_once(pauses, |pause| {
         thread::sleep(pause);
         break_and_tell(history, id, of, name)
-    };
-    let broke = &broke;
-    thread::scope(|scope| {
-        let threads: Vec<_> = pauses
-            .into_iter()
-            .map(|pause| scope.spawn(move || broke(pause)))
-            .collect();
-        // Each is waited for.
-        let broke = threads
-            .into_iter()
-            .map(|one| one.join().expect("no panics"));
-        broke.filter(|broke| *broke).count() > 0
     })
 }
 

@@ -44,8 +44,6 @@ pub(crate) struct Driver<'a> {
     pub(crate) program: Option<Program>,
     pub(crate) rng: Rng,
     pub(crate) ttl: Duration,
-    /// When the server lost counters last, or went back to older ones.
-    pub(crate) forgot_at: u64,
     /// When it was looked last who is a master.
     seen_at: u64,
     /// Whom the workers run as.
@@ -178,7 +176,6 @@ impl<'a> Driver<'a> {
             watchers: Some(watchers),
             lives: 0,
             faults: 0,
-            forgot_at: 0,
             seen_at: history::now(),
             servers,
             uid,
@@ -207,11 +204,9 @@ impl<'a> Driver<'a> {
     }
 
     fn can_fire(&self, kind: &Kind) -> bool {
-        let clock = self.servers.single().and_then(|one| one.clock.as_ref());
-        let is_there = clock.is_some() || !kind.name.starts_with("server clock ");
         let has_disk = self.servers.directory().is_none_or(Directory::has_disk);
-        let is_there = is_there && (has_disk || kind.name != "disk full");
-        is_there && self.servers.topology().has(kind)
+        let is_there = has_disk || kind.name != "disk full";
+        is_there && kind.on.contains(&self.servers.topology())
     }
 
     /// A process behind the proxy with this number, if there are such.
@@ -324,9 +319,6 @@ impl<'a> Driver<'a> {
         };
         self.history.tell(&told);
         let hit = faults::fire(self, kind, &target);
-        if kind.forgets {
-            self.forgot_at = history::now();
-        }
         self.seen_at = history::now();
         self.history.tell(&Event {
             outcome: if hit { "hit" } else { "" }.to_owned(),

@@ -1,13 +1,16 @@
-//! Faults of several servers: another takes the place of a master, or slots move.
+//! Faults of servers that have replicas: another takes the place of a master, or slots move.
 
 use std::thread;
 use std::time::Duration;
 
 use super::driver::Driver;
-use super::faults::millis;
+use super::kinds::STALE;
 use super::names::{NAMES, key_of};
 use super::servers::Set;
 use support::{Cluster, Fault, slot_of};
+
+/// So much later at most the next process is led to a new master.
+const APART: Duration = Duration::from_millis(20);
 
 /// Hits the master of this name, or the slots of some. Is over when all servers are what they were to each other.
 #[allow(clippy::too_many_lines, reason = "a table")]
@@ -28,7 +31,7 @@ pub(crate) fn fire(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
                 driver.servers.look_away_from(server);
                 server.kill();
                 set.await_other(old, &key, choice);
-                lead_to_master(driver, false);
+                lead_to_master(driver, false, APART);
                 thread::sleep(stays);
                 server.restart();
             }
@@ -36,7 +39,7 @@ pub(crate) fn fire(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
                 driver.servers.look_away_from(server);
                 server.stop();
                 set.await_other(old, &key, choice);
-                lead_to_master(driver, cuts_off);
+                lead_to_master(driver, cuts_off, APART);
                 // It goes on as the master that it was, until it is told.
                 server.cont();
                 thread::sleep(stays);
@@ -51,9 +54,16 @@ pub(crate) fn fire(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
                 thread::sleep(stays);
                 set.join(old);
             }
+            STALE => {
+                let replica = set.part(old, choice);
+                thread::sleep(stays);
+                set.lead(replica);
+                lead_to_master(driver, true, Duration::ZERO);
+                set.rejoin(old);
+            }
             _ => {
                 set.replace(old, choice);
-                lead_to_master(driver, cuts_off);
+                lead_to_master(driver, cuts_off, APART);
                 thread::sleep(stays);
             }
         }
@@ -64,7 +74,7 @@ pub(crate) fn fire(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
 
 /// Has the proxies of workers lead to the new master, one after the other. What is connected stays where it is, unless
 /// it is cut off. Servers that announce their addresses are found without.
-fn lead_to_master(driver: &Driver<'_>, cuts_off: bool) {
+fn lead_to_master(driver: &Driver<'_>, cuts_off: bool, apart: Duration) {
     let mut rng = driver.rng.clone();
     driver.servers.look();
     let Some(addr) = driver.servers.entrances().first().copied() else {
@@ -77,7 +87,7 @@ fn lead_to_master(driver: &Driver<'_>, cuts_off: bool) {
             proxy.set(Fault::Refuse);
             proxy.set(Fault::None);
         }
-        thread::sleep(millis(rng.u64(0..20)));
+        thread::sleep(apart.mul_f64(rng.f64()));
     }
 }
 

@@ -8,12 +8,12 @@ use rustix::process::Signal;
 use super::breaks::{break_lock, stop_and_break};
 use super::driver::{Driver, WORKERS};
 use super::history::{self, ALL, Event, PROGRAM};
-use super::kinds::{KEPT_BY_CHILD, Kind};
+use super::kinds::{KEPT_BY_CHILD, Kind, STALE, Whom};
 use super::names::NAMES;
 use super::program::signal;
 use super::register::{Moment, Target};
 use super::server_faults::on_server;
-use super::servers::{MEMBERS, Single};
+use super::servers::MEMBERS;
 use support::scripts::{ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RENEW, digest};
 use support::{Fault, eventually};
 
@@ -25,9 +25,25 @@ pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// Does this to all of them at once. Says whether any was hit.
+pub(crate) fn at_once<T: Send>(all: Vec<T>, hit: impl Fn(T) -> bool + Sync) -> bool {
+    let hit = &hit;
+    thread::scope(|scope| {
+        let threads: Vec<_> = all
+            .into_iter()
+            .map(|one| scope.spawn(move || hit(one)))
+            .collect();
+        // Each is waited for.
+        let hits = threads
+            .into_iter()
+            .map(|one| one.join().expect("no panics"));
+        hits.filter(|hit| *hit).count() > 0
+    })
+}
+
 /// Waits for the moment, and says whom the fault is to hit; `None` when it didn't come.
 pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
-    if kind.hits_program() {
+    if kind.whom == Whom::Program {
         let name = String::new();
         // It has its turn behind the threads of all workers.
         let runs = driver.program.as_mut()?.aim(AIMING.max(driver.ttl * 8));
@@ -46,17 +62,19 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
         | "stop holder and break" => Moment::Holds(long),
         _ => Moment::Has(millis(20)),
     };
-    let await_replica = |single: &Single| single.await_replica(PATIENCE);
-    if kind.name == "fail over to a stale replica"
-        && !driver.servers.single().is_some_and(await_replica)
+    if kind.name == STALE
+        && let Some(set) = driver.servers.set()
     {
-        return None;
-    }
-    if kind.name == "server clock back" && !is_remembered(driver) {
-        return None;
+        set.follow();
     }
     let holder = driver.register.await_moment(moment, AIMING)?;
-    let process = target(driver, kind.name, holder.process);
+    let process = match kind.whom {
+        Whom::Holder => holder.process,
+        Whom::Waiter => (holder.process + driver.rng.u32(1..WORKERS)) % WORKERS,
+        Whom::Anyone => driver.rng.u32(0..WORKERS),
+        Whom::All => ALL,
+        Whom::Program => PROGRAM,
+    };
     let name = match kind.name {
         // Whoever has it, or waits for it.
         "break" if driver.rng.u8(0..3) == 0 => NAMES[driver.rng.usize(0..NAMES.len())].to_owned(),
@@ -67,71 +85,14 @@ pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
     Some(Target { process, name })
 }
 
-/// Whom a fault hits when this process holds a lock.
-#[allow(clippy::too_many_lines, reason = "a table")]
-fn target(driver: &mut Driver<'_>, kind: &str, holder: u32) -> u32 {
-    match kind {
-        "stop server"
-        | "restart server with aof"
-        | "script flush"
-        | "client kill normal"
-        | "client kill pubsub"
-        | "client pause"
-        | "maxmemory"
-        | "busy script"
-        | "acl revoked"
-        | "restart server without aof"
-        | "flushall"
-        | "delete lock"
-        | "evict"
-        | "fail over to a stale replica"
-        | "delete counter"
-        | "server clock forward"
-        | "server clock back"
-        | "break"
-        | "slots moved"
-        | "fail over"
-        | "master killed"
-        | "master stopped past failover"
-        | "master cut off"
-        | "leader killed"
-        | "leader stopped past election"
-        | "leader cut off"
-        | "follower cut off"
-        | "minority down"
-        | "majority down"
-        | "all restarted"
-        | "compaction"
-        | "lease ended"
-        | "disk full"
-        // Whoever is first.
-        | "lose reply to downgrade"
-        | "lose reply to acquire several" => ALL,
-        "stop waiter" | "stop waiter and delay grants" | "kill waiter" => {
-            (holder + driver.rng.u32(1..WORKERS)) % WORKERS
-        }
-        // Whoever is next.
-        "lose reply to acquire" => driver.rng.u32(0..WORKERS),
-        _ => holder,
-    }
-}
-
-/// Whether all names have got tokens since the server forgot them: without a counter there is nothing but its clock to
-/// give larger ones.
-fn is_remembered(driver: &Driver<'_>) -> bool {
-    const ON_THE_WAY: u64 = 100_000_000;
-    let since = driver.forgot_at + ON_THE_WAY;
-    driver.register.await_all(&NAMES, since, PATIENCE)
-}
-
 /// Breaks something, waits, and mends it. Says whether it did what it was to do.
 pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: &Target) -> bool {
     match kind.name {
-        name if kind.hits_program() => on_program(driver, name),
+        name if kind.whom == Whom::Program => on_program(driver, name),
         "break" => break_lock(driver, &target.name),
         "stop holder and break" => stop_and_break(driver, target),
         name if target.process == ALL && !name.starts_with("lose reply") => {
-            on_server(driver, name, &target.name)
+            on_server(driver, kind, &target.name)
         }
         _ => fire_at(driver, kind, target.process),
     }

@@ -1,17 +1,35 @@
-//! The faults that there are, and what each of them excuses.
+//! The faults that there are, whom they hit, and what each of them excuses.
+
+use super::topology::Topology::{self, Cluster, Etcd, File, Replicas, Sentinel, Single, ZooKeeper};
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     pub name: &'static str,
     pub class: Class,
+    /// The servers at which it can be fired.
+    pub(crate) on: &'static [Topology],
+    pub(crate) whom: Whom,
     /// The errors that calls may give because of it.
     pub errors: &'static [&'static str],
     /// Whether a lease may be lost by it.
     pub loses: bool,
-    /// Whether the server may have no counters after it, or older ones.
-    pub forgets: bool,
     pub moves: Moves,
+}
+
+/// Whom a fault hits when somebody holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// The process that holds it.
+    Holder,
+    /// Another, which waits for it or for others.
+    Waiter,
+    /// Whoever is next.
+    Anyone,
+    /// All of them, by a server; or whoever is first.
+    All,
+    /// The program `crosslock`, or its watchdog.
+    Program,
 }
 
 /// Which locks come to another server by a fault.
@@ -52,34 +70,45 @@ const UNAVAILABLE: &[&str] = &["unavailable"];
 const OUTAGE: &[&str] = &["unavailable", "lost"];
 const REFUSAL: &[&str] = &["denied", "engine", "unavailable", "lost"];
 
-const fn safe(name: &'static str, errors: &'static [&'static str], loses: bool) -> Kind {
-    let class = Class::Safe;
+const EVERYWHERE: &[Topology] = &Topology::ALL;
+const SERVERS: &[Topology] = &[Single, Replicas, Sentinel, Cluster, Etcd, ZooKeeper];
+const REDIS: &[Topology] = &[Single, Replicas, Sentinel, Cluster];
+/// Servers of Redis that announce no addresses, so that each process has a proxy of its own.
+const UNANNOUNCED: &[Topology] = &[Single, Replicas];
+const SETS: &[Topology] = &[Replicas, Sentinel, Cluster];
+const ELECTING: &[Topology] = &[Etcd, ZooKeeper];
+
+const fn safe(
+    name: &'static str,
+    on: &'static [Topology],
+    whom: Whom,
+    errors: &'static [&'static str],
+    loses: bool,
+) -> Kind {
     Kind {
         name,
-        class,
+        class: Class::Safe,
+        on,
+        whom,
         errors,
         loses,
-        forgets: false,
         moves: Moves::None,
     }
 }
 
-const fn harmful(name: &'static str, forgets: bool) -> Kind {
+/// Of servers, which forget.
+const fn harmful(name: &'static str, on: &'static [Topology]) -> Kind {
     Kind {
-        name,
         class: Class::Unsafe,
-        errors: REFUSAL,
-        loses: true,
-        forgets,
-        moves: Moves::None,
+        ..safe(name, on, Whom::All, REFUSAL, true)
     }
 }
 
 /// Of several servers. No rule may be broken by it where each replica has every lease; elsewhere they forget.
-const fn moving(name: &'static str, moves: Moves) -> Kind {
+const fn moving(name: &'static str, on: &'static [Topology], moves: Moves) -> Kind {
     Kind {
         moves,
-        ..safe(name, OUTAGE, true)
+        ..safe(name, on, Whom::All, OUTAGE, true)
     }
 }
 
@@ -89,93 +118,83 @@ pub const BY_ITSELF: &str = "fail over by itself";
 /// The members of etcd or ZooKeeper have elected another leader, which nobody caused.
 pub const ELECTION: &str = "election by itself";
 
-/// What happens to members of etcd or ZooKeeper. Whatever it is, they forget nothing.
-const OF_MEMBERS: [&str; 9] = [
-    "leader killed",
-    "leader stopped past election",
-    "leader cut off",
-    "follower cut off",
-    "minority down",
-    "majority down",
-    "all restarted",
-    "compaction",
-    ELECTION,
-];
-
-/// What happens only where locks live in a directory.
-const OF_FILES: [&str; 3] = ["disk full", "open files exhausted", KEPT_BY_CHILD];
-
 /// A process is killed that has forked off a child: that has copies of its files, which keep its locks.
 pub const KEPT_BY_CHILD: &str = "kill but for a child";
 
+/// A replica takes the place of its master, and has heard nothing for a while.
+pub(crate) const STALE: &str = "fail over to a stale replica";
+
 const DISK: &[&str] = &["engine", "unavailable"];
 
-pub const KINDS: [Kind; 64] = [
-    safe("stop holder", OUTAGE, true),
-    safe("stop waiter", OUTAGE, true),
-    safe("stop holder past ttl", OUTAGE, true),
-    safe("stop waiter and delay grants", OUTAGE, true),
-    safe("kill holder", &[], false),
-    safe("kill waiter", &[], false),
-    safe("kill releasing", &[], false),
-    safe("delay", OUTAGE, true),
-    safe("delay and kill holder", OUTAGE, true),
-    safe("drop", OUTAGE, true),
-    safe("black hole", OUTAGE, true),
-    safe("truncate", OUTAGE, true),
-    safe("half-close", OUTAGE, true),
-    safe("lose reply to acquire", UNAVAILABLE, false),
-    safe("lose reply to renew", UNAVAILABLE, false),
-    safe("lose reply to release", UNAVAILABLE, false),
-    safe("lose reply to downgrade", UNAVAILABLE, false),
-    safe("lose reply to acquire several", UNAVAILABLE, false),
-    safe("stop server", OUTAGE, true),
-    safe("restart server with aof", OUTAGE, true),
-    safe("script flush", &[], false),
-    safe("client kill normal", UNAVAILABLE, false),
-    safe("client kill pubsub", &[], false),
-    safe("client pause", OUTAGE, true),
-    safe("maxmemory", OUTAGE, true),
-    safe("busy script", OUTAGE, true),
-    safe("acl revoked", REFUSAL, true),
-    safe("descriptors exhausted", OUTAGE, true),
+#[rustfmt::skip]
+pub const KINDS: [Kind; 62] = [
+    safe("stop holder", EVERYWHERE, Whom::Holder, OUTAGE, true),
+    safe("stop waiter", EVERYWHERE, Whom::Waiter, OUTAGE, true),
+    safe("stop holder past ttl", EVERYWHERE, Whom::Holder, OUTAGE, true),
+    safe("stop waiter and delay grants", UNANNOUNCED, Whom::Waiter, OUTAGE, true),
+    safe("kill holder", EVERYWHERE, Whom::Holder, &[], false),
+    safe("kill waiter", EVERYWHERE, Whom::Waiter, &[], false),
+    safe("kill releasing", EVERYWHERE, Whom::Holder, &[], false),
+    safe("delay", SERVERS, Whom::Holder, OUTAGE, true),
+    safe("delay and kill holder", SERVERS, Whom::Holder, OUTAGE, true),
+    safe("drop", SERVERS, Whom::Holder, OUTAGE, true),
+    safe("black hole", SERVERS, Whom::Holder, OUTAGE, true),
+    safe("truncate", SERVERS, Whom::Holder, OUTAGE, true),
+    safe("half-close", SERVERS, Whom::Holder, OUTAGE, true),
+    safe("lose reply to acquire", SERVERS, Whom::Anyone, UNAVAILABLE, false),
+    safe("lose reply to renew", SERVERS, Whom::Holder, UNAVAILABLE, false),
+    safe("lose reply to release", SERVERS, Whom::Holder, UNAVAILABLE, false),
+    safe("lose reply to downgrade", REDIS, Whom::All, UNAVAILABLE, false),
+    // In a cluster each name is on a slot of its own, and asked for as a single one.
+    safe("lose reply to acquire several", &[Single, Replicas, Sentinel], Whom::All, UNAVAILABLE, false),
+    safe("stop server", REDIS, Whom::All, OUTAGE, true),
+    // Elsewhere one that comes back late has been replaced; it is killed and stopped for longer instead.
+    safe("restart server with aof", UNANNOUNCED, Whom::All, OUTAGE, true),
+    safe("script flush", REDIS, Whom::All, &[], false),
+    safe("client kill normal", REDIS, Whom::All, UNAVAILABLE, false),
+    safe("client kill pubsub", REDIS, Whom::All, &[], false),
+    safe("client pause", REDIS, Whom::All, OUTAGE, true),
+    safe("maxmemory", REDIS, Whom::All, OUTAGE, true),
+    safe("busy script", REDIS, Whom::All, OUTAGE, true),
+    safe("acl revoked", REDIS, Whom::All, REFUSAL, true),
+    safe("descriptors exhausted", SERVERS, Whom::Holder, OUTAGE, true),
     // Nodes and sentinels are asked by threads, without which a locker that is opened then finds no server.
-    safe("threads exhausted", &["engine", "unavailable"], false),
-    safe("kill passing", &[], false),
-    safe("close", &[], false),
-    safe("break", &[], false),
-    safe("stop holder and break", OUTAGE, true),
-    safe("stop program", &[], true),
-    safe("kill program", &[], false),
-    safe("kill watchdog", &[], false),
-    safe("cut program off", &[], true),
-    moving("slots moved", Moves::Slots),
-    moving("fail over", Moves::Masters),
-    moving("master killed", Moves::Masters),
-    moving("master stopped past failover", Moves::Masters),
-    moving("master cut off", Moves::Masters),
-    moving(BY_ITSELF, Moves::Masters),
-    safe("disk full", DISK, false),
-    safe("open files exhausted", DISK, false),
-    safe(KEPT_BY_CHILD, UNAVAILABLE, false),
-    safe("leader killed", OUTAGE, true),
-    safe("leader stopped past election", OUTAGE, true),
-    safe("leader cut off", OUTAGE, true),
-    safe("follower cut off", OUTAGE, true),
-    safe("minority down", OUTAGE, true),
-    safe("majority down", OUTAGE, true),
-    safe("all restarted", OUTAGE, true),
-    safe("compaction", &[], false),
-    safe(ELECTION, OUTAGE, true),
-    harmful("restart server without aof", true),
-    harmful("flushall", true),
-    harmful("delete lock", false),
-    harmful("lease ended", false),
-    harmful("evict", true),
-    harmful("fail over to a stale replica", true),
-    harmful("delete counter", true),
-    harmful("server clock forward", false),
-    harmful("server clock back", false),
+    safe("threads exhausted", EVERYWHERE, Whom::Holder, &["engine", "unavailable"], false),
+    safe("kill passing", EVERYWHERE, Whom::Holder, &[], false),
+    safe("close", EVERYWHERE, Whom::Holder, &[], false),
+    safe("break", EVERYWHERE, Whom::All, &[], false),
+    safe("stop holder and break", EVERYWHERE, Whom::Holder, OUTAGE, true),
+    safe("stop program", EVERYWHERE, Whom::Program, &[], true),
+    safe("kill program", EVERYWHERE, Whom::Program, &[], false),
+    safe("kill watchdog", EVERYWHERE, Whom::Program, &[], false),
+    safe("cut program off", &[Single, Replicas, Etcd, ZooKeeper], Whom::Program, &[], true),
+    moving("slots moved", &[Cluster], Moves::Slots),
+    moving("fail over", SETS, Moves::Masters),
+    moving("master killed", SETS, Moves::Masters),
+    moving("master stopped past failover", SETS, Moves::Masters),
+    // It takes proxies between servers.
+    moving("master cut off", &[Sentinel, Cluster], Moves::Masters),
+    moving(BY_ITSELF, SETS, Moves::Masters),
+    safe("disk full", &[File], Whom::All, DISK, false),
+    safe("open files exhausted", &[File], Whom::Holder, DISK, false),
+    safe(KEPT_BY_CHILD, &[File], Whom::Holder, UNAVAILABLE, false),
+    // Whatever happens to members, they forget nothing.
+    safe("leader killed", ELECTING, Whom::All, OUTAGE, true),
+    safe("leader stopped past election", ELECTING, Whom::All, OUTAGE, true),
+    safe("leader cut off", ELECTING, Whom::All, OUTAGE, true),
+    safe("follower cut off", ELECTING, Whom::All, OUTAGE, true),
+    safe("minority down", ELECTING, Whom::All, OUTAGE, true),
+    safe("majority down", ELECTING, Whom::All, OUTAGE, true),
+    safe("all restarted", ELECTING, Whom::All, OUTAGE, true),
+    safe("compaction", &[Etcd], Whom::All, &[], false),
+    safe(ELECTION, ELECTING, Whom::All, OUTAGE, true),
+    harmful("restart server without aof", REDIS),
+    harmful("flushall", REDIS),
+    harmful("delete lock", SERVERS),
+    harmful("lease ended", ELECTING),
+    harmful("evict", REDIS),
+    harmful(STALE, &[Single]),
+    harmful("delete counter", REDIS),
 ];
 
 impl Kind {
@@ -208,24 +227,14 @@ impl Kind {
         begins("delay") || begins("lose reply") || OTHERS.contains(&self.name)
     }
 
-    /// Whether it is of members that elect a leader.
+    /// Whether it is of members that elect a leader, and forget nothing.
     pub fn is_of_members(&self) -> bool {
-        OF_MEMBERS.contains(&self.name)
-    }
-
-    /// Whether it is of processes whose locks live in a directory, and of no others.
-    pub fn is_of_files(&self) -> bool {
-        OF_FILES.contains(&self.name)
+        self.class == Class::Safe && self.on.iter().all(|servers| servers.elects())
     }
 
     /// Whether somebody breaks a lock, whose name its event has.
     pub fn breaks(&self) -> bool {
         self.name.ends_with("break")
-    }
-
-    /// Whether it is one of the program `crosslock`, or of its watchdog.
-    pub fn hits_program(&self) -> bool {
-        self.name.contains(" program") || self.name.ends_with(" watchdog")
     }
 
     /// Whether it is one of these, which are separated by commas; every one is when none is named.

@@ -2,7 +2,6 @@
 
 mod breaks;
 pub mod checker;
-mod clock;
 mod command;
 mod delays;
 mod driver;

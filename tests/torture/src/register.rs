@@ -62,15 +62,13 @@ const TICKETS: usize = 8;
 
 /// What is known of one name.
 #[derive(Debug, Default)]
-struct Cell {
-    value: u64,
+pub(crate) struct Cell {
+    pub(crate) value: u64,
     /// Of who had it last for itself.
     token: u64,
     owner: u64,
     /// The largest of all.
     seen: u64,
-    /// When somebody was let in last, in the time of a history.
-    came: u64,
 }
 
 impl Register {
@@ -91,17 +89,6 @@ impl Register {
             }
         });
         Ok(Register(shared))
-    }
-
-    /// Waits until somebody has had each of these names since then.
-    pub(crate) fn await_all(&self, names: &[&str], since: u64, timeout: Duration) -> bool {
-        let is_missing = |state: &mut State| {
-            let came = |name: &&str| state.cells.get(*name).map_or(0, |cell| cell.came);
-            names.iter().any(|name| came(name) <= since)
-        };
-        let state = self.0.state.lock().expect("no panics");
-        let waited = self.0.seen.wait_timeout_while(state, timeout, is_missing);
-        !waited.expect("no panics").1.timed_out()
     }
 
     /// Waits for such a moment, and says whose it is, and with which lock.
@@ -224,7 +211,7 @@ impl Shared {
 }
 
 impl Cell {
-    fn is_stale(&self, verb: &str, token: u64, owner: u64) -> bool {
+    pub(crate) fn is_stale(&self, verb: &str, token: u64, owner: u64) -> bool {
         if shares(verb) {
             token < self.token
         } else {
@@ -232,9 +219,8 @@ impl Cell {
         }
     }
 
-    fn accept(&mut self, verb: &str, token: u64, owner: u64, number: u64) {
+    pub(crate) fn accept(&mut self, verb: &str, token: u64, owner: u64, number: u64) {
         self.seen = self.seen.max(token);
-        self.came = now();
         if !shares(verb) {
             (self.token, self.owner) = (token, owner);
         }

@@ -1,21 +1,22 @@
 //! Faults of the servers: they stop, start again, refuse, forget, or another takes their place.
 
-use std::io;
 use std::thread;
 use std::time::Duration;
 
 use redis::{Connection, RedisError, cmd};
 
 use super::driver::Driver;
-use super::faults::{PATIENCE, millis};
+use super::faults::{PATIENCE, at_once, millis};
+use super::kinds::{Kind, Moves, STALE};
 use super::names::{NAMES, key_of};
-use super::servers::{Directory, Place};
+use super::servers::Directory;
 use super::watcher::admin;
 use super::{failovers, member_faults};
-use support::{Fault, RedisServer, eventually};
+use support::{RedisServer, eventually};
 
 /// Hits the server that has this lock, or all that have locks.
-pub(crate) fn on_server(driver: &mut Driver<'_>, fault: &str, name: &str) -> bool {
+pub(crate) fn on_server(driver: &mut Driver<'_>, kind: &Kind, name: &str) -> bool {
+    let fault = kind.name;
     let short = u64::try_from(driver.ttl.as_millis()).expect("short") * 8 / 10;
     let time = millis(driver.rng.u64(20..short));
     if driver.servers.members().is_some() {
@@ -25,11 +26,7 @@ pub(crate) fn on_server(driver: &mut Driver<'_>, fault: &str, name: &str) -> boo
         return fill(directory, time);
     }
     match fault {
-        "slots moved"
-        | "fail over"
-        | "master killed"
-        | "master stopped past failover"
-        | "master cut off" => failovers::fire(driver, fault, name),
+        _ if kind.moves != Moves::None || fault == STALE => failovers::fire(driver, fault, name),
         "stop server" => {
             let server = driver.servers.master_of(name);
             server.stop();
@@ -42,11 +39,6 @@ pub(crate) fn on_server(driver: &mut Driver<'_>, fault: &str, name: &str) -> boo
             driver.servers.mend();
             true
         }
-        "fail over to a stale replica" => {
-            fail_over(driver, time);
-            true
-        }
-        "server clock forward" | "server clock back" => move_clock(driver, fault, time).is_ok(),
         _ => on_all(driver, fault, time),
     }
 }
@@ -85,18 +77,7 @@ fn on_all(driver: &Driver<'_>, fault: &str, time: Duration) -> bool {
         }
         done.is_ok()
     };
-    let hit = &hit;
-    thread::scope(|scope| {
-        let masters = servers.masters().into_iter();
-        let threads: Vec<_> = masters
-            .map(|server| scope.spawn(move || hit(server)))
-            .collect();
-        // Each is waited for.
-        let hits = threads
-            .into_iter()
-            .map(|one| one.join().expect("no panics"));
-        hits.filter(|hit| *hit).count() > 0
-    })
+    at_once(servers.masters(), hit)
 }
 
 /// One after the other: in a cluster they are in different slots.
@@ -165,52 +146,4 @@ fn keep_busy(
         });
         killed
     })
-}
-
-/// Has a replica that has heard nothing for `lag` take the server's place.
-fn fail_over(driver: &mut Driver<'_>, lag: Duration) {
-    let Place::Single(single) = &mut driver.servers.place else {
-        return;
-    };
-    single.part();
-    thread::sleep(lag);
-    single.swap();
-    let address = single.primary().addr();
-    for proxy in driver.proxies.iter().flatten() {
-        proxy.point_to(address);
-        proxy.set(Fault::Refuse);
-        proxy.set(Fault::None);
-    }
-    single.reunite();
-    driver.servers.look();
-}
-
-/// Moves the server's clock, and takes it back or not; is over when it shows a later time than it ever did. So tokens
-/// increase also when the counter is lost by the next fault.
-fn move_clock(driver: &mut Driver<'_>, name: &str, time: Duration) -> io::Result<()> {
-    const MARGIN: Duration = millis(20);
-    let step = driver.ttl.mul_f64(0.3 + 2.7 * driver.rng.f64());
-    let is_taken_back = driver.rng.bool();
-    let clock = match &mut driver.servers.place {
-        Place::Single(single) => single.clock.as_mut(),
-        _ => None,
-    };
-    let clock = clock.ok_or(io::ErrorKind::Unsupported)?;
-    if name == "server clock forward" {
-        clock.forward(step)?;
-        thread::sleep(time);
-        if is_taken_back {
-            clock.back(step)?;
-            thread::sleep(step + MARGIN);
-        }
-    } else {
-        clock.back(step)?;
-        thread::sleep(time);
-        if is_taken_back {
-            clock.forward(step)?;
-        } else {
-            thread::sleep(step.saturating_sub(time) + MARGIN);
-        }
-    }
-    Ok(())
 }

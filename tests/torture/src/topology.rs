@@ -4,7 +4,7 @@ use std::env;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::kinds::{Class, Kind, Moves};
+use super::kinds::Class;
 
 /// How the servers of a run belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,26 +25,8 @@ pub(crate) enum Topology {
     File,
 }
 
-/// What happens to processes whose locks live in a directory, beside the faults of a directory.
-const OF_PROCESSES: [&str; 14] = [
-    "stop holder",
-    "stop waiter",
-    "stop holder past ttl",
-    "kill holder",
-    "kill waiter",
-    "kill releasing",
-    "kill passing",
-    "close",
-    "break",
-    "stop holder and break",
-    "stop program",
-    "kill program",
-    "kill watchdog",
-    "threads exhausted",
-];
-
 impl Topology {
-    const ALL: [Topology; 7] = [
+    pub(crate) const ALL: [Topology; 7] = [
         Topology::Single,
         Topology::Replicas,
         Topology::Sentinel,
@@ -123,58 +105,4 @@ impl Topology {
             (replicas, Class::Safe) => format!("?min_replicas={replicas}"),
         }
     }
-
-    /// Whether a fault can be fired at such servers.
-    pub(crate) fn has(self, kind: &Kind) -> bool {
-        if self == Topology::File || kind.is_of_files() {
-            let is_there = kind.is_of_files() || OF_PROCESSES.contains(&kind.name);
-            return self == Topology::File && is_there;
-        }
-        match kind.name {
-            "compaction" => return self == Topology::Etcd,
-            "lease ended" => return self.elects(),
-            _ if kind.is_of_members() => return self.elects(),
-            name if self.elects() => return kind.moves == Moves::None && !is_of_redis(name),
-            _ => {}
-        }
-        let is_single = self == Topology::Single;
-        match kind.name {
-            _ if kind.moves == Moves::Slots => self == Topology::Cluster,
-            // It takes proxies between servers.
-            "master cut off" => self.announces(),
-            _ if kind.moves == Moves::Masters => !is_single,
-            // A server that comes back late has been replaced; it is killed and stopped for longer instead.
-            "restart server with aof" => !self.announces(),
-            // It takes a proxy of its own.
-            "stop waiter and delay grants" | "cut program off" => !self.announces(),
-            "fail over to a stale replica" => is_single,
-            // Each of its names is on a slot of its own, and asked for as a single one.
-            "lose reply to acquire several" => self != Topology::Cluster,
-            name => is_single || !name.starts_with("server clock "),
-        }
-    }
-}
-
-/// Whether only servers of Redis can be hit so.
-fn is_of_redis(name: &str) -> bool {
-    const OTHERS: [&str; 17] = [
-        "stop waiter and delay grants",
-        "lose reply to downgrade",
-        "lose reply to acquire several",
-        "stop server",
-        "restart server with aof",
-        "restart server without aof",
-        "script flush",
-        "maxmemory",
-        "busy script",
-        "acl revoked",
-        "flushall",
-        "evict",
-        "fail over to a stale replica",
-        "delete counter",
-        "server clock forward",
-        "server clock back",
-        "client pause",
-    ];
-    name.starts_with("client kill ") || OTHERS.contains(&name)
 }

@@ -3,7 +3,6 @@
 mod directory;
 mod members;
 mod sets;
-mod single;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,7 +14,6 @@ use super::topology::Topology;
 pub(crate) use directory::Directory;
 pub(crate) use members::{MEMBERS, Members};
 pub(crate) use sets::Set;
-pub(crate) use single::Single;
 use support::{Proxy, RedisServer};
 
 /// What the user of the workers may do on one server, as the documentation has it.
@@ -29,13 +27,12 @@ const USER: &str = "user app on >app ~{crosslock:* resetchannels &crosslock:inbo
 pub(crate) struct Servers {
     topology: Topology,
     class: Class,
-    pub(crate) place: Place,
+    place: Place,
     watched: Watched,
 }
 
 #[derive(Debug)]
-pub(crate) enum Place {
-    Single(Box<Single>),
+enum Place {
     Set(Box<Set>),
     Members(Box<Members>),
     Directory(Directory),
@@ -67,7 +64,6 @@ impl Watched {
 impl Servers {
     pub(crate) fn start(topology: Topology, class: Class, dir: &Path) -> Self {
         let place = match topology {
-            Topology::Single => Place::Single(Box::new(Single::start(class, dir))),
             Topology::Etcd | Topology::ZooKeeper => {
                 Place::Members(Box::new(Members::start(topology)))
             }
@@ -86,13 +82,6 @@ impl Servers {
 
     pub(crate) fn topology(&self) -> Topology {
         self.topology
-    }
-
-    pub(crate) fn single(&self) -> Option<&Single> {
-        match &self.place {
-            Place::Single(single) => Some(single),
-            _ => None,
-        }
     }
 
     pub(crate) fn set(&self) -> Option<&Set> {
@@ -183,7 +172,6 @@ impl Servers {
             (Place::Directory(directory), _) => directory.url(),
             (_, [addr, ..]) => format!("redis://app:app@{addr}/{parameters}"),
             (Place::Set(set), []) => set.url("app:app", &parameters),
-            (Place::Single(_), []) => unreachable!("its workers have proxies"),
         }
     }
 
@@ -201,7 +189,6 @@ impl Servers {
     pub(crate) fn masters(&self) -> Vec<&RedisServer> {
         match &self.place {
             Place::Members(_) | Place::Directory(_) => Vec::new(),
-            Place::Single(single) => vec![single.primary()],
             Place::Set(set) => set.masters(),
         }
     }
@@ -209,7 +196,6 @@ impl Servers {
     /// The one that has this lock.
     pub(crate) fn master_of(&self, name: &str) -> &RedisServer {
         match &self.place {
-            Place::Single(single) => single.primary(),
             Place::Set(set) => set.server(set.master_of(&key_of(name))),
             Place::Members(_) | Place::Directory(_) => unreachable!("no server of Redis has it"),
         }
@@ -218,7 +204,6 @@ impl Servers {
     /// What is there that should not be, when all clients have ended.
     pub(crate) fn left(&self) -> Option<String> {
         let clients = match &self.place {
-            Place::Single(single) => single.clients(),
             Place::Set(set) => set.clients(),
             Place::Members(members) => return members.left(),
             Place::Directory(directory) => return directory.left(),
@@ -235,7 +220,7 @@ impl Servers {
         match &self.place {
             Place::Members(members) => return members.stored(name),
             Place::Directory(directory) => return directory.stored(name),
-            Place::Single(_) | Place::Set(_) => {}
+            Place::Set(_) => {}
         }
         let key = key_of(name) + ":value";
         let stored: Option<u64> = self.master_of(name).query(&["GET", &key]);
@@ -245,7 +230,9 @@ impl Servers {
     /// Waits until replicas have what masters have, or all members agree.
     pub(crate) fn mend(&self) {
         match &self.place {
-            Place::Single(_) | Place::Directory(_) => {}
+            Place::Directory(_) => {}
+            // Nobody waits for its replica.
+            Place::Set(_) if self.topology == Topology::Single => {}
             Place::Set(set) => set.mend(),
             Place::Members(members) => members.mend(),
         }

@@ -1,19 +1,18 @@
-//! Several servers, of which others take the places of masters.
+//! Servers of Redis, of which others take the places of masters.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
-use redis::{RedisResult, cmd};
+use redis::RedisResult;
 
 use super::USER;
 use crate::kinds::Class;
 use crate::topology::Topology;
 use support::{
-    Cluster, Member, Proxy, RedisServer, Replicated, SentinelSet, Setup, eventually, slot_of,
-    wait_until,
+    Cluster, Member, Proxy, RedisServer, Replicated, SentinelSet, Setup, slot_of, wait_until,
 };
 
-/// What the user may do besides.
+/// What the user may do besides where there are several.
 const MORE: &str = "+role +wait +cluster|slots +cluster|info +cluster|nodes +asking +spublish +ssubscribe \
     +sunsubscribe +pubsub|shardnumsub +info";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const DOWN_AFTER: Duration = Duration::from_millis(1_500);
 const NODES: usize = 6;
 
-/// Several servers.
+/// Servers of Redis.
 #[derive(Debug)]
 pub(crate) enum Set {
-    /// With the number of the one that is the master.
+    /// One, or several, with the number of the one that is the master.
     Replicas(Replicated, Mutex<usize>),
     Sentinel(SentinelSet),
     Cluster(Cluster),
@@ -32,26 +31,34 @@ pub(crate) enum Set {
 
 impl Set {
     pub(super) fn start(topology: Topology, class: Class) -> Self {
-        let user = format!("{USER} {MORE}");
+        let user = match topology {
+            Topology::Single => USER.to_owned(),
+            _ => format!("{USER} {MORE}"),
+        };
         let setup = Setup::new()
             .acl(&[&user])
             .config("lua-time-limit", "20")
             .config("repl-diskless-sync", "yes")
             .config("repl-diskless-sync-delay", "0")
+            // A server that starts again knows nothing, but what it has appended.
+            .config("rdb-del-sync-files", "yes")
             .down_after(DOWN_AFTER)
             .node_timeout(DOWN_AFTER);
         match topology {
-            Topology::Single | Topology::Etcd | Topology::ZooKeeper | Topology::File => {
-                unreachable!("it is no set")
-            }
-            Topology::Replicas => {
-                let keeps = class == Class::Safe;
-                let setup = setup.each(move |_, builder| match keeps {
+            Topology::Etcd | Topology::ZooKeeper | Topology::File => unreachable!("it is no set"),
+            Topology::Single | Topology::Replicas => {
+                let setup = match class {
                     // What was written survives the server, and none waits for the disk.
-                    true => builder.append_only().config("appendfsync", "no"),
-                    false => builder,
-                });
-                Set::Replicas(setup.replicated(topology.replicas()), Mutex::new(0))
+                    Class::Safe => setup
+                        .config("appendonly", "yes")
+                        .config("appendfsync", "no"),
+                    Class::Unsafe => setup,
+                };
+                let replicas = match topology {
+                    Topology::Single => usize::from(class == Class::Unsafe),
+                    _ => topology.replicas(),
+                };
+                Set::Replicas(setup.replicated(replicas), Mutex::new(0))
             }
             Topology::Sentinel => {
                 let set = setup.proxies().sentinels();
@@ -140,8 +147,8 @@ impl Set {
     /// Has another server take the place of `old`, which agrees; `choice` says which, where there are several.
     pub(crate) fn replace(&self, old: usize, choice: usize) {
         match self {
-            Set::Replicas(..) => self.promote(old, choice),
-            Set::Sentinel(set) => fail_over(set, old),
+            Set::Replicas(..) => self.lead(self.part(old, choice)),
+            Set::Sentinel(set) => drop(set.failover()),
             Set::Cluster(set) => {
                 // It may have just got one.
                 wait_until("a master to have a replica", PATIENCE, || {
@@ -155,7 +162,7 @@ impl Set {
     /// Waits until another has the place of `old`, which is gone or stopped, and has this key.
     pub(crate) fn await_other(&self, old: usize, key: &str, choice: usize) {
         match self {
-            Set::Replicas(..) => self.promote(old, choice),
+            Set::Replicas(..) => self.lead(self.part(old, choice)),
             Set::Sentinel(set) => drop(set.wait_for_other_master(old)),
             // One that is cut off goes on telling that it has all slots.
             Set::Cluster(set) => wait_until("another to have the slot", PATIENCE, || {
@@ -185,15 +192,31 @@ impl Set {
         others.iter().for_each(|other| act(members[index], other));
     }
 
-    fn promote(&self, old: usize, choice: usize) {
+    /// Parts a replica from `old`, of which it hears nothing any more; `choice` says which.
+    pub(crate) fn part(&self, old: usize, choice: usize) -> usize {
+        let Set::Replicas(set, _) = self else {
+            return old;
+        };
+        let mut replicas: Vec<_> = (0..set.members().len()).collect();
+        replicas.retain(|index| *index != old);
+        let new = replicas[choice % replicas.len()];
+        set.promote(new);
+        new
+    }
+
+    /// Such a replica is the master from now on.
+    pub(crate) fn lead(&self, new: usize) {
         if let Set::Replicas(set, master) = self {
-            let mut replicas: Vec<_> = (0..set.members().len()).collect();
-            replicas.retain(|index| *index != old);
-            let new = replicas[choice % replicas.len()];
-            set.promote(new);
             // Otherwise it would be a replica again when it starts anew.
             set.member(new).query::<()>(&["CONFIG", "REWRITE"]);
             *master.lock().expect("no panics") = new;
+        }
+    }
+
+    /// One that was the master forgets what the new one doesn't know.
+    pub(crate) fn rejoin(&self, old: usize) {
+        if let Set::Replicas(set, _) = self {
+            set.follow(old, self.master_of(""));
         }
     }
 
@@ -206,13 +229,13 @@ impl Set {
         wait_until("the replicas to confirm", PATIENCE, || {
             let masters = self.masters();
             let replicas = (self.members().len() - masters.len()) / masters.len();
-            let confirmed = |master: &RedisServer| confirm(master, replicas).unwrap_or(false);
+            let confirmed = |one: &RedisServer| one.is_confirmed_by(replicas).unwrap_or(false);
             masters.into_iter().all(confirmed)
         });
     }
 
     /// Has all others follow the master. Sentinels would in some seconds, too.
-    fn follow(&self) {
+    pub(crate) fn follow(&self) {
         wait_until("all to follow the master", PATIENCE, || {
             let master = self.master_of("");
             let port = self.members()[master].public_port().to_string();
@@ -225,20 +248,6 @@ impl Set {
     }
 }
 
-/// Asks for a failover until there is one. A sentinel that finds no replica good enough gives it up: on a busy machine
-/// it hasn't heard of any for too long.
-fn fail_over(set: &SentinelSet, old: usize) {
-    const TRIED_FOR: Duration = Duration::from_secs(2);
-    wait_until("a failover", PATIENCE, || {
-        let mut sentinels = set.sentinels().iter();
-        let ask = ["SENTINEL", "FAILOVER", "mymaster"];
-        // One fails while another is under way.
-        sentinels.any(|one| one.try_query::<()>(&ask).is_ok());
-        eventually(TRIED_FOR, || set.master() != old)
-    });
-    set.wait_for_other_master(old);
-}
-
 /// Whether a server follows the one with this port; if it follows another, it is told to.
 fn follows(server: &RedisServer, port: &str) -> RedisResult<bool> {
     let info: String = server.try_query(&["INFO", "replication"])?;
@@ -247,18 +256,4 @@ fn follows(server: &RedisServer, port: &str) -> RedisResult<bool> {
     }
     server.try_query::<()>(&["REPLICAOF", "127.0.0.1", port])?;
     Ok(false)
-}
-
-/// Whether so many replicas confirm what is written now.
-fn confirm(master: &RedisServer, replicas: usize) -> RedisResult<bool> {
-    let mut connection = master.connection();
-    // It reaches replicas, and leaves no key.
-    cmd("PUBLISH")
-        .arg(&["torture", "?"])
-        .exec(&mut connection)?;
-    let confirmed: usize = cmd("WAIT")
-        .arg(replicas)
-        .arg(2_000)
-        .query(&mut connection)?;
-    Ok(confirmed >= replicas)
 }
