@@ -12,7 +12,6 @@ use super::server::{Ports, RedisServer};
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     lines: Vec<String>,
-    pub(super) vars: Vec<(String, String)>,
     pub(super) guarded: bool,
     pub(super) tls: bool,
     pub(super) unix_socket: bool,
@@ -95,19 +94,13 @@ impl Builder {
         self
     }
 
-    /// Sets an environment variable of the server's process.
-    pub fn var(mut self, name: &str, value: &str) -> Self {
-        self.vars.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
     /// Starts the server and waits until it answers.
     ///
     /// # Panics
     ///
     /// If there is no server to start, or it doesn't start; the message has its log.
     pub fn start(self) -> RedisServer {
-        RedisServer::start_with(self)
+        RedisServer::start_with(&self)
     }
 
     /// Writes the configuration file, and what it refers to, into `dir`.

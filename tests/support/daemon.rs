@@ -1,7 +1,7 @@
 //! The process of a server, in a directory of its own.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{self, Path};
 use std::process::{self, Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
@@ -67,10 +67,15 @@ pub(super) struct PortTaken;
 impl Daemon {
     /// Starts a process in `dir`. Whether the server is there is asked by [`Daemon::wait_until`].
     pub(super) fn launch(dir: TempDir, program: &str, arguments: Vec<String>) -> Self {
-        let process = Mutex::new(spawn(dir.path(), program, &arguments));
+        // It runs in its directory, from where a path would lead elsewhere.
+        let program = match program.contains('/').then(|| path::absolute(program)) {
+            Some(Ok(path)) => path.display().to_string(),
+            _ => program.to_owned(),
+        };
+        let process = Mutex::new(spawn(dir.path(), &program, &arguments));
         Self {
             process,
-            program: program.to_owned(),
+            program,
             arguments,
             dir,
         }

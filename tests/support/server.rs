@@ -3,18 +3,17 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::env;
-use std::fs::{self, File};
+use std::fs;
 use std::hash::BuildHasher;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::builder::Builder;
-use super::{admin, eventually, nursery, signals};
+use super::daemon::{Daemon, PortTaken};
+use super::{admin, eventually};
 
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 const ATTEMPTS: usize = 30;
@@ -22,11 +21,9 @@ const ATTEMPTS: usize = 30;
 /// A server with a directory and ports of its own; dropping it kills it and removes the directory.
 #[derive(Debug)]
 pub struct RedisServer {
-    // Before `dir`, which is removed when nothing writes into it any more.
-    process: Mutex<Child>,
+    daemon: Daemon,
     ports: Ports,
     pub(super) settings: Builder,
-    dir: TempDir,
 }
 
 impl RedisServer {
@@ -40,24 +37,33 @@ impl RedisServer {
         Builder::default()
     }
 
-    pub(super) fn start_with(settings: Builder) -> Self {
-        let dir = tempfile::Builder::new()
-            .prefix("redis-")
-            .tempdir()
-            .expect("make a directory");
-        for _ in 0..ATTEMPTS {
-            let ports = Ports::free(&settings);
-            settings.write(dir.path(), ports);
-            if let Ok(process) = launch(&settings, dir.path(), ports) {
-                return Self {
-                    process: Mutex::new(process),
-                    ports,
-                    settings,
-                    dir,
-                };
-            }
+    pub(super) fn start_with(settings: &Builder) -> Self {
+        let servers = (0..ATTEMPTS).map(|_| Self::launch(settings));
+        let mut ready = servers.filter(|server| server.wait().is_ok());
+        ready.next().expect("a free port")
+    }
+
+    fn launch(settings: &Builder) -> Self {
+        let dir = tempfile::Builder::new().prefix("redis-").tempdir();
+        let dir = dir.expect("make a directory");
+        let ports = Ports::free(settings);
+        settings.write(dir.path(), ports);
+        let file = dir.path().join("redis.conf").display().to_string();
+        let sentinel = settings.sentinel.then(|| "--sentinel".to_owned());
+        let arguments = [file].into_iter().chain(sentinel).collect();
+        let program = settings.program.clone().unwrap_or_else(binary);
+        Self {
+            daemon: Daemon::launch(dir, &program, arguments),
+            ports,
+            settings: settings.clone(),
         }
-        panic!("no free port found");
+    }
+
+    /// Waits until it, and no other, answers.
+    fn wait(&self) -> Result<(), PortTaken> {
+        let (port, pid) = (self.port(), self.pid());
+        self.daemon
+            .wait_until(|| admin::answers(port, self.settings.guarded, pid))
     }
 
     /// Returns the port without TLS.
@@ -126,22 +132,22 @@ impl RedisServer {
 
     /// Returns the server's directory.
     pub fn dir(&self) -> &Path {
-        self.dir.path()
+        self.daemon.dir()
     }
 
     /// Returns what the server has logged, in all its lives.
     pub fn log(&self) -> String {
-        read_log(self.dir())
+        self.daemon.log()
     }
 
     /// Returns the process id.
     pub fn pid(&self) -> u32 {
-        self.process().id()
+        self.daemon.pid()
     }
 
     /// Kills the server with SIGKILL and reaps it.
     pub fn kill(&self) {
-        signals::kill(&mut self.process());
+        self.daemon.kill();
     }
 
     /// Starts the server again, with the same ports, directory and configuration file, which the server itself may have
@@ -151,42 +157,26 @@ impl RedisServer {
     ///
     /// If it doesn't answer.
     pub fn restart(&self) {
-        let mut process = self.process();
-        signals::kill(&mut process);
         let started = eventually(STARTS_WITHIN, || {
-            launch(&self.settings, self.dir(), self.ports).is_ok_and(|new| {
-                *process = new;
-                true
-            })
+            self.daemon.relaunch();
+            self.wait().is_ok()
         });
         assert!(started, "something else listens at {}", self.addr());
     }
 
     /// Stops the server with SIGSTOP: clients can connect, but nothing answers.
     pub fn stop(&self) {
-        signals::stop(&self.process());
+        self.daemon.stop();
     }
 
     /// Continues the server after [`RedisServer::stop`].
     pub fn cont(&self) {
-        signals::cont(&self.process());
+        self.daemon.cont();
     }
 
     /// Returns whether the server runs: it has neither ended nor been stopped.
     pub fn is_running(&self) -> bool {
-        let mut process = self.process();
-        process.try_wait().is_ok_and(|status| status.is_none()) && !signals::is_stopped(&process)
-    }
-
-    fn process(&self) -> MutexGuard<'_, Child> {
-        // A Child is whole whenever its guard is dropped, and Drop has to work after a panic.
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for RedisServer {
-    fn drop(&mut self) {
-        self.kill();
+        self.daemon.is_running()
     }
 }
 
@@ -229,45 +219,6 @@ pub(super) fn free_port() -> u16 {
     }
     recent.push_back(port);
     port
-}
-
-#[derive(Debug)]
-struct PortTaken;
-
-/// Starts a process and waits until it, and no other, answers.
-fn launch(settings: &Builder, dir: &Path, ports: Ports) -> Result<Child, PortTaken> {
-    let logged = read_log(dir).len();
-    let mut command = command(settings, dir);
-    command.args(settings.sentinel.then_some("--sentinel"));
-    command.envs(settings.vars.iter().map(|(name, value)| (name, value)));
-    let mut process = nursery::spawn(command).expect("start redis-server");
-    let mut dead = false;
-    let ready = eventually(STARTS_WITHIN, || {
-        dead = process.try_wait().is_ok_and(|status| status.is_some());
-        dead || admin::answers(ports.plain, settings.guarded, process.id())
-    });
-    if ready && !dead {
-        return Ok(process);
-    }
-    signals::kill(&mut process);
-    let log = read_log(dir).split_off(logged);
-    assert!(log.contains("in use"), "redis-server doesn't start:\n{log}");
-    Err(PortTaken)
-}
-
-fn command(settings: &Builder, dir: &Path) -> Command {
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(dir.join("log"))
-        .expect("open the log");
-    let mut command = mortal(&settings.program.clone().unwrap_or_else(binary));
-    command
-        .arg(dir.join("redis.conf"))
-        .stdin(Stdio::null())
-        .stderr(log.try_clone().expect("duplicate the log"))
-        .stdout(log);
-    command
 }
 
 /// Returns a command that runs `binary`, killed by the kernel when this process dies, where there is setpriv(1).
