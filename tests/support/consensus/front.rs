@@ -27,34 +27,30 @@ struct Between {
 }
 
 impl Front {
-    /// Free ports, of which so many are for the other servers.
-    pub(crate) fn new(ports_between: usize) -> Self {
+    /// Free ports, of which so many are for the other servers, with a proxy in front of each if there are `peers` to tell
+    /// apart. With TLS clients arrive at a port of their own.
+    pub(crate) fn new(
+        ports_between: usize,
+        protocol: Protocol,
+        tls: bool,
+        peers: Option<&Arc<Peers>>,
+    ) -> Self {
         let own = free_port();
-        let between = (0..ports_between).map(|_| Between {
-            port: free_port(),
-            proxy: None,
+        let (served, protocol) = match tls {
+            true => (free_port(), Protocol::Raw),
+            false => (own, protocol),
+        };
+        let between = (0..ports_between).map(|_| {
+            let port = free_port();
+            let proxy = peers.map(|peers| Proxy::between(peers, local(port)));
+            Between { port, proxy }
         });
         Self {
             own,
-            served: own,
-            clients: None,
+            served,
             between: between.collect(),
+            clients: peers.map(|_| Proxy::speaking(protocol, local(served))),
         }
-    }
-
-    /// Has clients arrive at a port of their own.
-    pub(crate) fn with_tls(mut self) -> Self {
-        self.served = free_port();
-        self
-    }
-
-    /// Puts a proxy in front of each port.
-    pub(crate) fn with_proxies(mut self, protocol: Protocol, peers: &Arc<Peers>) -> Self {
-        self.clients = Some(Proxy::speaking(protocol, local(self.served)));
-        for between in &mut self.between {
-            between.proxy = Some(Proxy::between(peers, local(between.port)));
-        }
-        self
     }
 
     /// At which it listens for the other servers.

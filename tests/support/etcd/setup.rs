@@ -122,14 +122,8 @@ impl EtcdSetup {
     }
 
     fn front(&self, peers: &Arc<Peers>) -> Front {
-        let (mut front, mut protocol) = (Front::new(1), Protocol::Http);
-        if self.tls {
-            (front, protocol) = (front.with_tls(), Protocol::Raw);
-        }
-        if self.proxied {
-            front = front.with_proxies(protocol, peers);
-        }
-        front
+        let peers = self.proxied.then_some(peers);
+        Front::new(1, Protocol::Http, self.tls, peers)
     }
 
     /// Returns the arguments of a member.

@@ -100,15 +100,9 @@ impl ZooKeeperSetup {
     }
 
     fn front(&self, peers: &Arc<Peers>) -> Front {
+        let peers = self.proxied.then_some(peers);
         // One for the leader's words, and one for elections.
-        let (mut front, mut protocol) = (Front::new(2), Protocol::ZooKeeper);
-        if self.tls {
-            (front, protocol) = (front.with_tls(), Protocol::Raw);
-        }
-        if self.proxied {
-            front = front.with_proxies(protocol, peers);
-        }
-        front
+        Front::new(2, Protocol::ZooKeeper, self.tls, peers)
     }
 
     /// Writes what the server `index` needs into `dir`.
@@ -136,9 +130,7 @@ impl ZooKeeperSetup {
         text += &self.lines.join("\n");
         fs::write(dir.join("zoo.cfg"), text + "\n").expect("write the configuration");
     }
-}
 
-impl ZooKeeperSetup {
     /// Makes the files for TLS, and returns the lines that name them.
     fn tls_lines(&self, dir: &Path, port: u16) -> String {
         certificates::write(dir);
