@@ -15,13 +15,14 @@ use super::faults;
 use super::history::{self, ALL, DRIVER, Event, History, PROGRAM};
 use super::kinds::{BY_ITSELF, Class, ELECTION, KINDS, Kind};
 use super::names::{COUNTER, MOST_PERMITS};
+use super::number;
 use super::program::Program;
 use super::register::Register;
 use super::servers::{Directory, Servers};
 use super::summary::Summary;
 use super::topology::Topology;
 use super::watcher::Watchers;
-use super::{number, worker};
+use super::worker::Told;
 use support::{Child, Fault, Proxy, eventually};
 
 pub(crate) const WORKERS: u32 = 4;
@@ -213,11 +214,16 @@ impl<'a> Driver<'a> {
     pub(crate) fn new_worker(&mut self, index: u32) -> Child {
         self.lives += 1;
         let number = usize::try_from(index).expect("few");
-        let url = self.servers.url_by(&self.proxies[number]);
-        let seed = self.rng.u64(..);
-        let of = (index, self.lives, self.uid);
-        let times = (self.ttl, self.servers.topology().io_timeout());
-        worker::start(self.dir, of, &url, times, seed)
+        let told = Told {
+            dir: self.dir.to_owned(),
+            index,
+            life: self.lives,
+            url: self.servers.url_by(&self.proxies[number]),
+            ttl: self.ttl,
+            io_timeout: self.servers.topology().io_timeout(),
+            seed: self.rng.u64(..),
+        };
+        told.start(self.uid)
     }
 
     /// Those between a worker and the servers.

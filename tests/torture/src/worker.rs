@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crosslock::{CancelToken, Error, Locker, Result};
 use fastrand::Rng;
+use serde::{Deserialize, Serialize};
 
 use self::cancelling::Canceller;
 use self::errors::kind;
@@ -42,72 +43,40 @@ const OWN_LOCKER_EVERY: u8 = 15;
 const CANCELLED_EVERY: u8 = 8;
 
 const ENTRY: &str = "torture worker";
-const DIR: &str = "TORTURE_WORKER_DIR";
-const INDEX: &str = "TORTURE_WORKER_INDEX";
-const URL: &str = "TORTURE_WORKER_URL";
-const TTL: &str = "TORTURE_WORKER_TTL_MS";
-const IO_TIMEOUT: &str = "TORTURE_WORKER_IO_TIMEOUT_MS";
-/// Process ids come again in a long run, this number does not.
-const LIFE: &str = "TORTURE_WORKER_LIFE";
-const SEED: &str = "TORTURE_WORKER_SEED";
+const TOLD: &str = "TORTURE_WORKER";
 
 /// Where the register of a run listens.
 pub(crate) fn socket(dir: &Path) -> PathBuf {
     dir.join("register.sock")
 }
 
-/// Starts a worker of a run.
-pub(crate) fn start(
-    dir: &Path,
-    (index, life, uid): (u32, u64, Option<u32>),
-    url: &str,
-    (ttl, io_timeout): (Duration, Duration),
-    seed: u64,
-) -> Child {
-    let args = [
-        (DIR, dir.display().to_string()),
-        (INDEX, index.to_string()),
-        (URL, url.to_owned()),
-        (TTL, ttl.as_millis().to_string()),
-        (IO_TIMEOUT, io_timeout.as_millis().to_string()),
-        (SEED, seed.to_string()),
-        (LIFE, life.to_string()),
-    ];
-    Child::spawn_self_as(
-        uid,
-        ENTRY,
-        &args.each_ref().map(|(name, value)| (*name, value.as_str())),
-    )
-}
-
 pub(crate) fn is_worker() -> bool {
     is_child(ENTRY)
 }
 
-/// What the driver has told a worker.
-struct Told {
-    dir: PathBuf,
-    index: u32,
-    life: u64,
-    url: String,
-    ttl: Duration,
-    io_timeout: Duration,
-    seed: u64,
+/// What the driver tells a worker.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Told {
+    pub(crate) dir: PathBuf,
+    pub(crate) index: u32,
+    /// Process ids come again in a long run, this number does not.
+    pub(crate) life: u64,
+    pub(crate) url: String,
+    pub(crate) ttl: Duration,
+    pub(crate) io_timeout: Duration,
+    pub(crate) seed: u64,
 }
 
 impl Told {
+    /// Starts a worker of a run, as this user.
+    pub(crate) fn start(&self, uid: Option<u32>) -> Child {
+        let told = serde_json::to_string(self).expect("numbers and texts");
+        Child::spawn_self_as(uid, ENTRY, &[(TOLD, &told)])
+    }
+
     fn read() -> Self {
-        let arg = |name| env::var(name).expect("the driver sets it");
-        let number = |name| arg(name).parse::<u64>().expect("a number");
-        Told {
-            dir: PathBuf::from(arg(DIR)),
-            index: arg(INDEX).parse().expect("a number"),
-            life: number(LIFE),
-            url: arg(URL),
-            ttl: Duration::from_millis(number(TTL)),
-            io_timeout: Duration::from_millis(number(IO_TIMEOUT)),
-            seed: number(SEED),
-        }
+        let told = env::var(TOLD).expect("the driver sets it");
+        serde_json::from_str(&told).expect("the driver writes it")
     }
 
     fn open_history(&self) -> History {
