@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use driver::Outcome;
@@ -58,17 +58,16 @@ pub fn main() -> ExitCode {
     if let Ok(dir) = env::var("TORTURE_JUDGE") {
         return exit(show(&driver::judged(Path::new(&dir))));
     }
+    if let Some(mut again) = own_mounts::again() {
+        let status = again.status().expect("run this program again");
+        return exit(status.success());
+    }
     let seconds = number("TORTURE_SECONDS").unwrap_or(SECONDS);
     let seed = number("TORTURE_SEED").unwrap_or_else(|| fastrand::u64(..));
     println!("TORTURE_SEED={seed} TORTURE_SECONDS={seconds}");
     let passed = phases(seconds, seed)
         .into_iter()
         .map(|(topology, class, seconds)| {
-            if topology == Topology::File
-                && let Some(again) = own_mounts::again()
-            {
-                return phase_again(again, topology, class, seed, seconds);
-            }
             phase(topology, class, seed, Duration::from_secs(seconds))
         })
         // All are run, whatever the first ones show.
@@ -135,23 +134,6 @@ fn skipped() -> impl Iterator<Item = String> {
     let (args, values) = (env::args(), env::args().skip(1));
     args.zip(values)
         .filter_map(|(arg, value)| (arg == "--skip").then_some(value))
-}
-
-/// Has it run in another process.
-fn phase_again(
-    mut again: Command,
-    topology: Topology,
-    class: Class,
-    seed: u64,
-    seconds: u64,
-) -> bool {
-    again
-        .env("TORTURE_TOPOLOGY", topology.name())
-        .env("TORTURE_CLASS", class.name())
-        .env("TORTURE_SEED", seed.to_string())
-        .env("TORTURE_SECONDS", seconds.to_string());
-    let status = again.status().expect("run this program again");
-    status.success()
 }
 
 fn phase(topology: Topology, class: Class, seed: u64, time: Duration) -> bool {
