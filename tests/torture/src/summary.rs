@@ -27,8 +27,6 @@ pub(crate) struct Summary {
     abandoned: usize,
     /// For how long who was late.
     late: [(&'static str, Duration); 3],
-    /// What is told of the worst of their kind.
-    worst: Vec<(&'static str, Duration)>,
 }
 
 impl Summary {
@@ -57,7 +55,6 @@ impl Summary {
         let abandoned = |event: &Event| event.detail == "abandoned";
         summary.abandoned = holdings.filter(|one| abandoned(one.answer)).count();
         summary.late = late(&facts);
-        summary.worst = worst(&facts);
         summary.holdings = facts.holdings.len();
         summary.sorts = sorts(&facts).into();
         let holdings = facts.holdings.iter();
@@ -82,29 +79,6 @@ fn late(facts: &Facts<'_>) -> [(&'static str, Duration); 3] {
     .map(|(who, nanos)| (who, Duration::from_micros(nanos / 1000)))
 }
 
-fn worst(facts: &Facts<'_>) -> Vec<(&'static str, Duration)> {
-    let longest = |times: &mut dyn Iterator<Item = u64>| {
-        Duration::from_micros(times.max().unwrap_or_default() / 1000)
-    };
-    let took = |begun: &Event, done: &Event| done.at.saturating_sub(begun.at);
-    let answered = |how: &'static str| {
-        let answers = facts.answers.values();
-        let asked = answers.filter_map(|answer| Some((facts.asks.get(&answer.id)?, answer)));
-        asked.filter(move |(ask, _)| ask.detail == how)
-    };
-    let mut endless = answered("lock").map(|(ask, answer)| took(ask, answer));
-    let mut timed =
-        answered("timed").map(|(ask, answer)| took(ask, answer).saturating_sub(ask.until));
-    let holdings = facts.holdings.iter();
-    let released = holdings.filter_map(|one| one.release.zip(one.released));
-    let mut releases = released.map(|(begun, done)| took(begun, done));
-    vec![
-        ("wait for a lock", longest(&mut endless)),
-        ("timed call, past its timeout", longest(&mut timed)),
-        ("release", longest(&mut releases)),
-    ]
-}
-
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| ttl | {:?} |", self.ttl)?;
@@ -122,9 +96,6 @@ impl fmt::Display for Summary {
         writeln!(f, "| stale reads and writes refused | {} |", self.stale)?;
         writeln!(f, "| leases lost | {} |", self.lost)?;
         writeln!(f, "| locks found abandoned | {} |", self.abandoned)?;
-        for (what, time) in &self.worst {
-            writeln!(f, "| longest {what} | {time:?} |")?;
-        }
         for (who, time) in &self.late {
             writeln!(f, "| {who} late for | {time:?} |")?;
         }
