@@ -22,9 +22,14 @@ const ENDLESS: Duration = Duration::from_secs(15);
 /// So many times the ttl, where that is longer.
 const ENDLESS_TTLS: u32 = 20;
 
-/// For how long this process was late in between. Its own bounds don't depend on others.
-fn own_lateness(facts: &Facts<'_>, event: &Event, from: u64) -> u64 {
-    facts.lateness.of(event.process, from, event.at)
+/// For how long something took, if that is longer than it may be, also with the lateness that adds to it.
+fn too_long(
+    (from, until): (u64, u64),
+    most: Duration,
+    lateness: impl FnOnce() -> u64,
+) -> Option<Duration> {
+    let (took, most) = (until.saturating_sub(from), nanos(most));
+    (took > most && took > most + lateness()).then(|| shown(took))
 }
 
 /// For how long those were late in between who want this lock, or were on their way.
@@ -33,44 +38,41 @@ fn their_lateness(facts: &Facts<'_>, name: &str, from: u64, until: u64) -> u64 {
     facts.lateness.on_the_way_of(&processes, from, until)
 }
 
-/// A timed call is over 100 ms after its timeout.
-pub(super) fn timed(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
+/// A timed call is over 100 ms after its timeout; one that waits, 50 ms after it was cancelled, or its locker closed.
+/// Nobody starves.
+pub(super) fn calls(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
+    let endless = ENDLESS.max(rules.ttl * ENDLESS_TTLS);
     for answer in facts.answers.values() {
         let Some(ask) = facts.asks.get(&answer.id) else {
             continue;
         };
+        // Its own bounds don't depend on others.
+        let late = |from| facts.lateness.of(answer.process, from, answer.at);
+        let way = || facts.lateness.on_the_way(answer.process, ask.at, answer.at);
         // An attempt without a timeout takes what its connection and its answer may take.
         let timeout = match ask.detail.as_str() {
-            "timed" => ask.until,
-            "try" | "open" => nanos(3 * rules.io_timeout),
-            "close" => nanos(CLOSE - TIMED),
-            _ => continue,
+            "timed" => Some(Duration::from_nanos(ask.until)),
+            "try" | "open" => Some(3 * rules.io_timeout),
+            "close" => Some(CLOSE - TIMED),
+            _ => None,
         };
-        let most = timeout + nanos(TIMED + rules.slack);
-        let took = answer.at.saturating_sub(ask.at);
-        if took > most && took > most + own_lateness(facts, answer, ask.at) {
-            let text = format!("a timed call took {:?}", shown(took));
+        let whole = (ask.at, answer.at);
+        let took = match timeout {
+            Some(timeout) => too_long(whole, timeout + TIMED + rules.slack, || late(ask.at)),
+            None => too_long(whole, endless, way),
+        };
+        if let Some(took) = took {
+            let text = format!("a call took {took:?}");
             found.push(violation("C7", text, &[ask, answer]));
         }
-    }
-    found
-}
-
-/// A call that waits is over 50 ms after it was cancelled, or its locker closed.
-pub(super) fn cancelled(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
-    let mut found = Vec::new();
-    for answer in facts.answers.values() {
-        let ask = facts.asks.get(&answer.id);
-        let Some((ask, ended)) = ask.and_then(|ask| Some((ask, ended(facts, ask)?))) else {
-            continue;
-        };
-        let since = ask.at.max(ended.at);
-        let took = answer.at.saturating_sub(since);
-        let most = nanos(CANCELLED + rules.slack);
-        if took > most && took > most + own_lateness(facts, answer, since) {
-            let text = format!("a call took {:?} after it was cancelled", shown(took));
-            found.push(violation("C7", text, &[ask, ended, answer]));
+        if let Some(ended) = ended(facts, ask) {
+            let since = ask.at.max(ended.at);
+            let most = CANCELLED + rules.slack;
+            if let Some(took) = too_long((since, answer.at), most, || late(since)) {
+                let text = format!("a call took {took:?} after it was cancelled");
+                found.push(violation("C7", text, &[ask, ended, answer]));
+            }
         }
     }
     found
@@ -92,26 +94,6 @@ fn ends_within(facts: &Facts<'_>) -> Duration {
     AFTER_KILL + facts.engine.ends_leases_within()
 }
 
-/// Nobody starves.
-pub(super) fn endless(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
-    let mut found = Vec::new();
-    let most = nanos(ENDLESS.max(rules.ttl * ENDLESS_TTLS));
-    for answer in facts.answers.values() {
-        let ask = facts.asks.get(&answer.id);
-        let is_endless = |ask: &&&Event| matches!(ask.detail.as_str(), "lock" | "adopt");
-        let Some(ask) = ask.filter(is_endless) else {
-            continue;
-        };
-        let took = answer.at.saturating_sub(ask.at);
-        let lateness = || facts.lateness.on_the_way(answer.process, ask.at, answer.at);
-        if took > most && took > most + lateness() {
-            let text = format!("a call took {:?}", shown(took));
-            found.push(violation("C7", text, &[ask, answer]));
-        }
-    }
-    found
-}
-
 /// A release is over after 500 ms.
 pub(super) fn releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -119,69 +101,17 @@ pub(super) fn releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let (Some(release), Some(released)) = (holding.release, holding.released) else {
             continue;
         };
-        let took = released.at.saturating_sub(release.at);
-        let most = nanos(RELEASE + rules.slack);
-        if took > most && took > most + own_lateness(facts, released, release.at) {
-            let text = format!("a release took {:?}", shown(took));
+        let lateness = || {
+            let process = released.process;
+            facts.lateness.of(process, release.at, released.at)
+        };
+        let took = (release.at, released.at);
+        if let Some(took) = too_long(took, RELEASE + rules.slack, lateness) {
+            let text = format!("a release took {took:?}");
             found.push(violation("C7", text, &[release, released]));
         }
     }
     found
-}
-
-/// Who waits for a lock whose holder is killed has it after its ttl.
-pub(super) fn after_kills(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
-    let kills = facts.faults.iter();
-    let kills = kills.filter(|span| span.kind.name.starts_with("kill "));
-    kills
-        .flat_map(|kill| {
-            let died = move |one: &&Holding<'_>| {
-                let was_held = one.from() <= kill.from && kill.from <= one.end();
-                is_killed(kill, one) && was_held && one.release.is_none()
-            };
-            let dead = facts.holdings.iter().filter(died);
-            dead.filter_map(|dead| after_kill(facts, rules, kill, dead))
-        })
-        .collect()
-}
-
-fn is_killed(kill: &Span<'_>, holding: &Holding<'_>) -> bool {
-    u64::from(holding.answer.pid) == kill.event.token
-}
-
-/// The lock of a dead holder that the next has too late, for which nothing else can be the reason.
-fn after_kill(
-    facts: &Facts<'_>,
-    rules: &Rules,
-    kill: &Span<'_>,
-    dead: &Holding<'_>,
-) -> Option<Violation> {
-    let mut later = facts.holdings_of(dead.name());
-    let next = later.find(|one| one.from() > kill.from && !is_killed(kill, one))?;
-    // A child may have kept it until then.
-    let dead_since = if facts.engine.has_lasting_leases() {
-        kill.until
-    } else {
-        kill.from
-    };
-    let since = next.ask.map_or(dead_since, |ask| ask.at.max(dead_since));
-    let took = next.from().saturating_sub(since);
-    // Those that share it with the dead one live on.
-    let ttls = if dead.is_exclusive() { 1 } else { 2 };
-    let most = nanos(facts.engine.lasts(rules.ttl) * ttls + ends_within(facts) + rules.slack)
-        + their_lateness(facts, dead.name(), since, next.from());
-    let is_near = |other: &Span<'_>| {
-        let near = other.until.saturating_add(nanos(rules.ttl));
-        let concerns = other.event.id != kill.event.id && other.concerns(facts, dead.name());
-        concerns && other.from <= next.from() && since <= near
-    };
-    let is_explained = facts.faults.iter().any(is_near)
-        || someone_waits_for_several(facts, rules, dead.name(), since, next.from());
-    (took > most && !is_explained).then(|| {
-        let (name, took) = (dead.name(), shown(took));
-        let text = format!("{name}: {took:?} after its holder was killed");
-        violation("C7", text, &[kill.event, dead.answer, next.answer])
-    })
 }
 
 /// Whether somebody may have had this lock without knowing, who waited for another beside it.
@@ -261,8 +191,8 @@ impl<'a> Free<'a> {
     }
 }
 
-/// Who waits for a lock that is released has it soon, also when others have died in line. A process that dies just
-/// when the lock is given to it costs its ttl.
+/// Who waits for a lock that is released, or whose holder was killed and whose lease is over, has it soon, also when
+/// others have died in line. A process that dies just when the lock is given to it costs its ttl.
 pub(super) fn after_releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
     for name in facts.names() {
@@ -301,7 +231,8 @@ pub(super) fn is_too_late(
     let since = free.at.saturating_sub(nanos(2 * rules.ttl));
     let mut holdings = facts.holdings_of(next.name());
     let may_share = holdings.any(|one| !one.is_exclusive());
-    let is_break_itself = |span: &Span<'_>| span.event.id == free.event.id && span.kind.breaks();
+    // The kill, or the break, by which it is free.
+    let is_its_own = |span: &Span<'_>| span.event.id == free.event.id;
     let mut spans = facts
         .faults
         .iter()
@@ -319,7 +250,7 @@ pub(super) fn is_too_late(
             false => (since, rules.ttl),
         };
         let is_near = span.from <= next.from() && from <= span.until.saturating_add(nanos(after));
-        is_near && !is_break_itself(span)
+        is_near && !is_its_own(span)
     });
     !excused
         && took > most + their_lateness(facts, next.name(), free.at, next.from())

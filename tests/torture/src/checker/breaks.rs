@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::bounds::{Free, is_too_late};
 use super::engine::Engine;
 use super::facts::Holding;
-use super::server::{Look, ends_of, looks, pid_of};
+use super::server::{ends_of, looks, may_lose_its_place, pid_of};
 use super::{Facts, Rules, Violation, nanos, shown, violation};
 use crate::history::Event;
 
@@ -255,23 +255,11 @@ pub(super) fn in_turn(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
             let Some(broken) = broken.filter(|_| passes) else {
                 continue;
             };
-            if !may_miss_its_turn(facts, rules, before, next) {
+            if !may_lose_its_place(facts, rules, before.first(), (before.at, next.at)) {
                 let text = format!("{name} was broken, and went past the first in line");
                 found.push(violation("C6", text, &[broken.event, line, key]));
             }
         }
     }
     found
-}
-
-/// Whether the first in line may not have heard, or asked in time.
-fn may_miss_its_turn(facts: &Facts<'_>, rules: &Rules, before: Look<'_>, next: Look<'_>) -> bool {
-    let after = nanos(2 * rules.ttl + rules.slack);
-    let since = before.at.saturating_sub(after);
-    let mut spans = facts.faults.iter();
-    let faulty =
-        spans.any(|span| span.kind.name != "break" && span.from <= next.at && since <= span.until);
-    let pid = pid_of(before.first()).unwrap_or_default();
-    let late = facts.lateness.on_the_way_of_pid(pid, since, next.at);
-    faulty || late >= nanos(rules.ttl) / 2
 }

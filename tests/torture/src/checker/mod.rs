@@ -25,7 +25,6 @@ mod explained;
 mod facts;
 mod lasting;
 mod lateness;
-mod members;
 mod passing;
 mod server;
 mod tokens;
@@ -95,12 +94,9 @@ pub fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         server::lines,
         server::dead,
         server::sharers,
-        members::without_majority,
-        bounds::timed,
-        bounds::cancelled,
-        bounds::endless,
+        server::without_majority,
+        bounds::calls,
         bounds::releases,
-        bounds::after_kills,
         bounds::after_releases,
         bounds::after_outages,
         passing::adopted,

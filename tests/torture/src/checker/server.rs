@@ -118,7 +118,6 @@ fn last_of_owner<'a, 'b>(facts: &'b Facts<'a>, shown: &Event) -> Option<&'b Hold
 
 /// C6: those that stay in line stay in their order, unless somebody was dropped for not asking in time.
 pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
-    let after = nanos(2 * rules.ttl + rules.slack);
     let mut found = Vec::new();
     let mut last: HashMap<&str, &Event> = HashMap::new();
     for event in facts.events.iter().filter(|event| event.op == "line") {
@@ -132,29 +131,33 @@ pub(super) fn lines(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         if stayed.eq(kept.clone()) {
             continue;
         }
-        let mut spans = facts.faults.iter();
-        // A break drops nobody from the line.
-        let faulty = spans.any(|span| {
-            let is_near = span.from <= event.at && before.at <= span.until.saturating_add(after);
-            is_near && span.kind.name != "break"
+        let is_excused = kept.clone().any(|owner| {
+            gave_up(facts, owner, before, event)
+                || may_lose_its_place(facts, rules, owner, (before.at, event.at))
         });
-        let since = before.at.saturating_sub(after);
-        let was_late = |owner: &str| {
-            let pid = pid_of(owner).unwrap_or_default();
-            let lateness = facts.lateness.on_the_way_of_pid(pid, since, event.at);
-            lateness >= nanos(rules.ttl) / 2
-        };
-        let came_back = kept
-            .clone()
-            .any(|owner| gave_up(facts, owner, before, event));
-        // Who asks too late loses the place.
-        let may_have_lost_it = kept.clone().any(|owner| was_late(owner));
-        if !faulty && !came_back && !may_have_lost_it {
+        if !is_excused {
             let text = format!("the line of {} has changed its order", event.name);
             found.push(violation("C6", text, &[before, event]));
         }
     }
     found
+}
+
+/// Whether something may have kept an owner in line from hearing, or from asking in time for its place. A break drops
+/// nobody.
+pub(super) fn may_lose_its_place(
+    facts: &Facts<'_>,
+    rules: &Rules,
+    owner: &str,
+    (from, until): (u64, u64),
+) -> bool {
+    let since = from.saturating_sub(nanos(2 * rules.ttl + rules.slack));
+    let mut spans = facts.faults.iter();
+    let faulty =
+        spans.any(|span| span.kind.name != "break" && span.from <= until && since <= span.until);
+    let pid = pid_of(owner).unwrap_or_default();
+    let lateness = || facts.lateness.on_the_way_of_pid(pid, since, until);
+    faulty || lateness() >= nanos(rules.ttl) / 2
 }
 
 /// C6: when the lock goes to another, the first in line, if it has died, is there no longer. Neither an adoption nor a
@@ -298,4 +301,22 @@ fn gave_up(facts: &Facts<'_>, owner: &str, before: &Event, after: &Event) -> boo
             && before.at <= answer.at + NEAR
             && answer.at <= after.at + NEAR
     })
+}
+
+/// C6: while most members are down, nobody gets a lock, but a thread that another of its process hands it over.
+pub(super) fn without_majority(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for down in facts.events.iter().filter(|event| event.op == "down") {
+        let is_within = |at: u64| down.at < at && at < down.until;
+        for holding in &facts.holdings {
+            let Some(ask) = holding.ask else { continue };
+            let is_let_in = is_within(ask.at) && is_within(holding.from());
+            if is_let_in && !holding.was_handed_over() {
+                let name = holding.name();
+                let text = format!("{name} was given while most members were down");
+                found.push(violation("C6", text, &[down, ask, holding.answer]));
+            }
+        }
+    }
+    found
 }

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use super::facts::Holding;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
-use crate::history::{Event, Mode};
+use crate::history::Mode;
 use crate::kinds::{Class, Moves};
+use crate::register::Cell;
 
 /// C1.
 pub(super) fn exclusion(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
@@ -181,41 +182,15 @@ fn larger<'a, 'b>(one: Option<&'b Holding<'a>>, next: &'b Holding<'a>) -> Option
     Some(one.filter(|one| one.token() > next.token()).unwrap_or(next))
 }
 
-/// What the register knows of a name.
-#[derive(Clone, Copy, Default)]
-struct Cell {
-    value: u64,
-    /// Of who had it last for itself.
-    token: u64,
-    owner: u64,
-    /// The largest of all.
-    seen: u64,
-}
-
-impl Cell {
-    fn is_stale(&self, event: &Event) -> bool {
-        if shares(event) {
-            event.token < self.token
-        } else {
-            event.token < self.seen || (event.token == self.seen && self.owner != event.id)
-        }
-    }
-}
-
-fn shares(event: &Event) -> bool {
-    matches!(event.detail.as_str(), "peek" | "leave")
-}
-
 /// C2. What the register has let in is judged anew.
 pub(super) fn register(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut cells: HashMap<&str, Cell> = HashMap::new();
     for event in facts.events.iter().filter(|event| event.op == "register") {
         let cell = cells.entry(&event.name).or_default();
-        let is_stale = cell.is_stale(event);
+        let is_stale = cell.is_stale(&event.detail, event.token, event.id);
         if is_stale != (event.outcome == "stale") {
-            let seen = cell.seen;
-            let text = format!("{}: after token {seen} this should not be", event.name);
+            let text = format!("{}: after {cell:?} this should not be", event.name);
             found.push(violation("C2", text, &[event]));
         }
         if is_stale {
@@ -226,11 +201,8 @@ pub(super) fn register(facts: &Facts<'_>, _: &Rules) -> Vec<Violation> {
             let text = format!("{}: a write was lost, {expected} is due", event.name);
             found.push(violation("C2", text, &[event]));
         }
+        cell.accept(&event.detail, event.token, event.id, event.until);
         cell.value = event.until;
-        cell.seen = cell.seen.max(event.token);
-        if !shares(event) {
-            (cell.token, cell.owner) = (event.token, event.id);
-        }
     }
     found
 }
