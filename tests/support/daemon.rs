@@ -128,7 +128,8 @@ impl Daemon {
 
     /// Whether it runs: it has neither ended nor been stopped.
     pub(super) fn is_running(&self) -> bool {
-        !self.has_ended() && !signals::is_stopped(&self.process())
+        let mut process = self.process();
+        process.try_wait().is_ok_and(|status| status.is_none()) && !signals::is_stopped(&process)
     }
 
     fn has_ended(&self) -> bool {

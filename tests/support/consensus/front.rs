@@ -27,8 +27,8 @@ struct Between {
 }
 
 impl Front {
-    /// Free ports, of which so many are for the other servers, with a proxy in front of each if there are `peers` to tell
-    /// apart. With TLS clients arrive at a port of their own.
+    /// Free ports, of which so many are for the other servers, with a proxy in front of each if there are `peers` to
+    /// tell apart. With TLS clients arrive at a port of their own.
     pub(crate) fn new(
         ports_between: usize,
         protocol: Protocol,

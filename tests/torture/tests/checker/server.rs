@@ -114,7 +114,11 @@ fn dead_that_stays_first_in_line_breaks_c6() {
             ),
         ],
     );
-    // Where all stand in one line, one that shares the lock has had it before.
+}
+
+/// Where all stand in one line, one that shares the lock has had it before.
+#[test]
+fn dead_that_stays_first_may_be_passed_by_a_downgrade_in_a_line() {
     check(
         "it is shared",
         "200 line u/host/7/1 v/host/2/2; 600 line u/host/7/1 v/host/2/2; 200 key x 5 500; \
