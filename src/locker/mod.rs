@@ -22,7 +22,6 @@ use crate::guard::LockGuard;
 pub(crate) mod builder;
 mod open;
 pub(crate) mod operate;
-mod stop;
 
 /// Takes locks in one place: a server, a directory, or this process's memory.
 ///

@@ -1,10 +1,13 @@
-//! Where every program begins: a locker for a URL.
+//! How a locker begins, from a URL; and how its calls are ended, by a token or for good.
 
 use std::env::{self, VarError};
+use std::sync::Arc;
 
-use super::Locker;
 use super::builder::LockerBuilder;
+use super::{EndedBy, Locker};
+use crate::base::cancel::CancelToken;
 use crate::base::error::{Error, Result};
+use crate::base::fork::ForkLocal;
 
 /// The variable that [`Locker::from_env`] reads.
 const VARIABLE: &str = "CROSSLOCK_URL";
@@ -91,5 +94,84 @@ impl Locker {
     /// ```
     pub fn builder(url: &str) -> LockerBuilder {
         LockerBuilder::new(url)
+    }
+
+    /// Returns a clone whose waits end when `token` is cancelled.
+    ///
+    /// It shares connections, and the queue of threads, with this locker. When the token is cancelled, each of its
+    /// calls that waits or asks returns [`Error::Cancelled`](crate::Error::Cancelled) within 50 ms, whatever the
+    /// network does, and leaves the lock's queue as a call does whose timeout is over. A later call returns it at once,
+    /// and asks nothing; so does [`try_lock`](Self::try_lock). What is made of the clone, such as a
+    /// [`semaphore`](Self::semaphore), ends by the token too.
+    ///
+    /// If the lock is granted at the moment of the cancel, the call may return the guard. Guards stay as they are.
+    ///
+    /// Of a locker that has a token already, either of them ends the calls of the clone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::{CancelToken, Error, Locker};
+    ///
+    /// # fn main() -> crosslock::Result<()> {
+    /// let locker = Locker::open("memory:")?;
+    /// let token = CancelToken::new();
+    /// let cancelled = locker.with_cancel(&token);
+    /// let guard = cancelled.lock("cancel-example")?;
+    /// token.cancel();
+    /// assert!(guard.is_held());
+    /// assert!(matches!(cancelled.lock("other-example"), Err(Error::Cancelled { .. })));
+    /// drop(locker.lock("other-example")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "it is the clone that ends by the token"]
+    pub fn with_cancel(&self, token: &CancelToken) -> Self {
+        let mut tokens = match &self.ended_by {
+            Some(ended_by) => ended_by.get().tokens.clone(),
+            None => Vec::new(),
+        };
+        tokens.push(token.clone());
+        let ended_by = EndedBy::new(tokens, self.core.clone());
+        Locker {
+            ended_by: Some(Arc::new(ForkLocal::new(ended_by))),
+            ..self.clone()
+        }
+    }
+
+    /// Ends the locker and all its clones: for a program that shuts down, when its work has stopped.
+    ///
+    /// - **Waits end**, in all namespaces: the calls return [`Error::Cancelled`](crate::Error::Cancelled) within 50 ms.
+    ///   So does every later call, at once.
+    /// - **Guards are lost**, by [`LostReason::Closed`](crate::LostReason::Closed), and their locks are released: the
+    ///   next waiter gets them. Their [`at_least_for`](crate::LockGuard::at_least_for) counts, a value that was changed
+    ///   and not stored is dropped. What isn't released in time is free when its ttl is over.
+    /// - **It waits** until that is done, and until other threads' calls and releases are over, but returns within 500
+    ///   ms, whatever the network does. Then the program may exit.
+    ///
+    /// Any thread may call it, also several, and again. In a child made by `fork` it closes the locker of the child
+    /// only.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use crosslock::{Error, Locker, LostReason};
+    ///
+    /// # fn main() -> crosslock::Result<()> {
+    /// let locker = Locker::open("memory:")?;
+    /// let guard = locker.lock("close-example")?;
+    /// locker.close();
+    /// let lost = guard.lost().recv().expect("one message");
+    /// assert_eq!(lost.reason, LostReason::Closed);
+    /// assert!(matches!(locker.lock("close-example"), Err(Error::Cancelled { .. })));
+    ///
+    /// let other = Locker::open("memory:")?;
+    /// assert!(other.try_lock("close-example")?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn close(&self) {
+        self.core().close();
     }
 }
