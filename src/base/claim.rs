@@ -1,4 +1,4 @@
-//! What is asked for: a name, and how it is to be held.
+//! What is asked for: a name, how it is to be held, and the value that comes with it.
 
 use std::fmt;
 use std::slice;
@@ -19,6 +19,9 @@ pub(crate) struct Claim {
     /// Whether the value that the lock protects comes with it.
     pub(crate) valued: bool,
 }
+
+/// A value that a lock protects, as it is stored; `None` when there is none.
+pub(crate) type Stored = Option<Arc<[u8]>>;
 
 /// How a name is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

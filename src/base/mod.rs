@@ -26,4 +26,3 @@ pub(crate) mod random;
 pub(crate) mod sys;
 pub(crate) mod ticket;
 pub(crate) mod token;
-pub(crate) mod value;

@@ -30,7 +30,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::backoff::Waits;
-use crate::base::claim::{Mode, Prefer};
+use crate::base::claim::{Mode, Prefer, Stored};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Cause, Error, LostReason, Result};
@@ -39,7 +39,6 @@ use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::token::HAND_OVERS;
-use crate::base::value::Stored;
 
 pub(crate) use self::change::{Answer, Change, Done, Gone, Grant, Outcome, Release, Request};
 

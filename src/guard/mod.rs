@@ -18,8 +18,6 @@ use crate::base::claim::Claim;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::error::{Error, LostReason, Result};
 use crate::base::token::Token;
-#[cfg(feature = "value")]
-use crate::base::value::Stored;
 use crate::core::Core;
 use crate::core::guards::Slot;
 use crate::engine::{Change, Outcome, Request};
@@ -406,7 +404,7 @@ impl LockGuard {
 #[cfg(feature = "value")]
 impl LockGuard {
     /// What the lock protects: it came with the lease.
-    pub(crate) fn value(&self) -> Stored {
+    pub(crate) fn value(&self) -> crate::base::claim::Stored {
         self.monitor.value().flatten()
     }
 }

@@ -16,8 +16,6 @@ use crate::base::name::Key;
 use crate::base::observer::Observers;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
-#[cfg(feature = "value")]
-use crate::base::value::Stored;
 use crate::engine::{Change, Engine, Outcome, Request};
 use crate::lease::Lease;
 use crate::lease::Plan;
@@ -218,7 +216,7 @@ impl<T: Send> LeaseMonitor<T> {
 
     /// The value that came with the lease.
     #[cfg(feature = "value")]
-    pub(crate) fn value(&self) -> Option<Stored> {
+    pub(crate) fn value(&self) -> Option<crate::base::claim::Stored> {
         self.state.lock().lease.as_ref()?.value.clone()
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::waits::Waiting;
 use super::world::{PLACE, World, cut};
+use crate::base::claim::Stored;
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Error, Result};
@@ -13,7 +14,6 @@ use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::sys::time;
 use crate::base::token::Ending;
-use crate::base::value::Stored;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{
     Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Request, Revocations, Unanswered,

@@ -17,9 +17,9 @@ use super::keys::Keys;
 use super::leases::Own;
 use super::look::{Look, others};
 use super::store::{EtcdStore, get, got, next_keepalive, put_marker, put_place, reading, value_of};
+use crate::base::claim::Stored;
 use crate::base::clock::Deadline;
 use crate::base::owner::Owner;
-use crate::base::value::Stored;
 use crate::engine::line::{Presence, Step, When, token_of, uuid_of};
 use crate::engine::{Grant, Request, Unanswered};
 

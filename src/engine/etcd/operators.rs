@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::client::{Compare, KeyValue, LeaseId, MemberStatus, Op, Range, Status, Txn};
 use super::keys::{last_part, line_of, name_of, of_names};
 use super::store::{EtcdStore, delete, get, got, host_millis, value_of};
+use crate::base::claim::Stored;
 use crate::base::clock::Deadline;
 use crate::base::defects::{self, Defect};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{LostReason, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::base::value::Stored;
 use crate::engine::line::{
     Entry, Facts, Inspected, LineOperators, Purpose, Who, token_of, uuid_of,
 };

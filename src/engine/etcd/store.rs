@@ -7,13 +7,12 @@ use super::client::{Answer, Client, Failure, KeyValue, LeaseId, Op, OpResult, Ra
 use super::keys::{Keys, Text, of_names};
 use super::leases::{Leases, Own, Owners};
 use crate::base::backoff::shortened;
-use crate::base::claim::Claim;
+use crate::base::claim::{Claim, Stored};
 use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::error::{Error, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::owner::Owner;
 use crate::base::sys::time;
-use crate::base::value::Stored;
 use crate::engine::line::{Entry, Line, until_answered};
 use crate::engine::receivers::Receivers;
 use crate::engine::{Request, Unanswered};

@@ -29,6 +29,7 @@ use super::url::parts::{Parts, decoded_bytes};
 use super::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, denied,
 };
+use crate::base::claim::Stored;
 use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::{Error, LostReason, Result};
@@ -36,7 +37,6 @@ use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::value::Stored;
 
 mod change;
 mod create;

@@ -10,7 +10,7 @@ use super::leases::LineLeases;
 use super::order::used;
 use super::store::{Entry, Line, LineStore};
 use super::wait::LineWait;
-use crate::base::claim::Mode;
+use crate::base::claim::{Mode, Stored};
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
@@ -18,7 +18,6 @@ use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
-use crate::base::value::Stored;
 use crate::engine::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait,
 };

@@ -24,11 +24,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::order::{self, Standing};
-use crate::base::claim::Mode;
+use crate::base::claim::{Mode, Stored};
 use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::owner::Owner;
-use crate::base::value::Stored;
 use crate::engine::{Capabilities, Grant, Request, Revocations, Unanswered};
 
 /// The servers, and what this process has there: how an owner comes into line, and out of it.

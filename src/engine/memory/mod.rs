@@ -14,6 +14,7 @@ use super::{
     Wait,
 };
 #[cfg(feature = "testing")]
+use crate::base::claim::Stored;
 use crate::base::clock::BootInstant;
 use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::diagnosis::Finding;
@@ -25,7 +26,6 @@ use crate::base::options::Options;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::sys::time;
-use crate::base::value::Stored;
 
 #[cfg(test)]
 mod tests;

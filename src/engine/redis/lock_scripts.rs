@@ -28,12 +28,11 @@ use super::script::{Call, Command, Needs, Route, SameConnection, Script};
 use super::server::{Answer, Server};
 use super::servers::Servers;
 use super::settings::Kind;
-use crate::base::claim::{Claim, Mode, Prefer};
+use crate::base::claim::{Claim, Mode, Prefer, Stored};
 use crate::base::clock::Deadline;
 use crate::base::error::{Cause, Error, Result};
 use crate::base::name::Key;
 use crate::base::token::Token;
-use crate::base::value::Stored;
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
 use crate::engine::{Request, Unanswered, denied};
 

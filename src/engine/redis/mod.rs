@@ -23,13 +23,13 @@ use self::settings::{Address, At};
 use self::several::Waiting;
 use self::waiter::WaitDeps;
 use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
+use crate::base::claim::Stored;
 use crate::base::clock::{Clock, Deadline};
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result;
 use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::base::value::Stored;
 
 mod connection;
 mod diagnosis;

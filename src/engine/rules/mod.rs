@@ -12,13 +12,13 @@ mod views;
 use std::collections::HashMap;
 
 use self::entry::Step;
+use crate::base::claim::Stored;
 use crate::base::clock::BootInstant;
 use crate::base::error::Result;
 use crate::base::inspection::Holder;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::token::Token;
-use crate::base::value::Stored;
 use crate::engine::{Answer, Change, Grant, Outcome, Release, Request};
 
 pub(crate) use self::entry::{Entry, EntryState, PresenceId};

@@ -9,12 +9,12 @@ use super::line_store::ZooKeeperStore;
 use super::nodes::{
     self, Children, LeadersClock, MARKER, Name, NodeData, VALUE, left, read_marker,
 };
+use crate::base::claim::Stored;
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;
 use crate::base::error::Result as PublicResult;
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
-use crate::base::value::Stored;
 use crate::engine::line::{
     Entry, Facts, Inspected, Line, LineOperators, Purpose, Who, token_of, uuid_of,
 };

@@ -7,13 +7,12 @@ use crosslock_protocol::server::{Mode, Names, Ticks};
 
 use super::rules::{Entry, EntryState, NameState, PresenceId, Table, Values};
 use super::{Answer, Change, Grant, Outcome, Release, Request};
-use crate::base::claim::{self, Claim, Prefer};
+use crate::base::claim::{self, Claim, Prefer, Stored};
 use crate::base::clock::BootInstant;
 use crate::base::error::Result;
 use crate::base::name::{Key, Namespace};
 use crate::base::owner::Owner;
 use crate::base::token::{Ending, Token};
-use crate::base::value::Stored;
 
 /// Some names, by the rules.
 pub(crate) struct Subject {
