@@ -88,7 +88,7 @@ impl Socket {
     }
 
     fn connect(domain: Domain, address: &SockAddr, deadline: &Deadline) -> io::Result<Self> {
-        let (socket, is_connected) = sys::net::begin_connect(domain, address)?;
+        let (socket, is_connected) = sys::begin_connect(domain, address)?;
         if !is_connected {
             wait_for(&socket, PollFlags::OUT, deadline)?;
             socket.take_error()?.map_or(Ok(()), Err)?;
