@@ -1,3 +1,4 @@
+
 //! Where locks live, behind two traits.
 //!
 //! This layer uses `base` alone. What is above it knows three answers: the lock is granted, it is still taken, the
@@ -38,6 +39,7 @@ use crate::base::inspection::{Holder, Inspection};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::base::owner::Owner;
+use crate::base::sys::sync::Mutex;
 use crate::base::token::HAND_OVERS;
 
 pub(crate) use self::change::{Answer, Change, Done, Gone, Grant, Outcome, Release, Request};
@@ -54,7 +56,6 @@ pub(crate) mod memory;
 #[cfg(feature = "_sockets")]
 mod net;
 pub(crate) mod open;
-mod receivers;
 #[cfg(feature = "redis")]
 mod redis;
 mod rules;
@@ -324,3 +325,34 @@ pub(crate) trait Revocations: Send + Sync {
 
 /// Calls the user's code, to tell it what has happened.
 pub(crate) type Telling = Box<dyn FnOnce() + Send>;
+
+/// Who hears of leases that somebody else has ended: the lockers of an engine, each while it lives.
+#[derive(Default)]
+struct Receivers(Mutex<Vec<Weak<dyn Revocations>>>);
+
+impl Receivers {
+    fn add(&self, receiver: Weak<dyn Revocations>) {
+        let mut all = self.0.lock();
+        all.retain(|one| one.strong_count() > 0);
+        all.push(receiver);
+    }
+
+    /// Tells all of them of each owner: none knows which are its own before it looks.
+    fn tell<'a>(&self, owners: impl IntoIterator<Item = &'a Owner>, reason: LostReason) {
+        // Called without the lock: a receiver may be the last that has its locker, whose end is told here.
+        let all: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        for owner in owners {
+            all.iter()
+                .for_each(|one| one.revoked(owner.as_str(), u64::MAX, reason));
+        }
+    }
+}
+
+impl fmt::Debug for Receivers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.0.lock().len();
+        f.debug_struct("Receivers")
+            .field("count", &count)
+            .finish_non_exhaustive()
+    }
+}

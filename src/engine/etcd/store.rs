@@ -14,8 +14,7 @@ use crate::base::name::{Key, Namespace};
 use crate::base::owner::Owner;
 use crate::base::sys::time;
 use crate::engine::line::{Entry, Line, until_answered};
-use crate::engine::receivers::Receivers;
-use crate::engine::{Request, Unanswered};
+use crate::engine::{Receivers, Request, Unanswered};
 
 /// The servers, and what this process knows of its leases and owners there.
 #[derive(Debug)]

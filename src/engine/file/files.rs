@@ -19,9 +19,8 @@ use crate::base::name::Key;
 use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::time;
-use crate::engine::denied;
-use crate::engine::receivers::Receivers;
 use crate::engine::rules::{PresenceId, Values};
+use crate::engine::{Receivers, denied};
 
 /// What to check when a user has no access.
 pub(super) const RIGHTS: &str = "the directory's owner and rights";

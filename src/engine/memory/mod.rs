@@ -7,14 +7,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use super::receivers::Receivers;
 use super::rules::{Table, Values};
 use super::{
-    Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Request, Revocations, Unanswered,
-    Wait,
+    Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Receivers, Request, Revocations,
+    Unanswered, Wait,
 };
-#[cfg(feature = "testing")]
 use crate::base::claim::Stored;
+#[cfg(feature = "testing")]
 use crate::base::clock::BootInstant;
 use crate::base::clock::{BootClock, Clock, Deadline};
 use crate::base::diagnosis::Finding;
