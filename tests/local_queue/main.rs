@@ -4,7 +4,7 @@
 
 mod asker;
 mod guard;
-#[path = "../../src/queue/local/mod.rs"]
+#[path = "../../src/queue/local.rs"]
 mod local_queue;
 mod offers;
 mod orders;
