@@ -5,7 +5,6 @@
 
 mod clock;
 mod engine;
-mod waits;
 mod world;
 
 use std::sync::Arc;

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::waits::Waiting;
-use super::world::{PLACE, World, cut};
+use super::world::{PLACE, Waiting, World, cut};
 use crate::base::claim::Stored;
 use crate::base::clock::Deadline;
 use crate::base::diagnosis::Finding;

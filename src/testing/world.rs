@@ -4,17 +4,17 @@
 //! due, and awaits the calls that the step concerns: so they do what they would have done at that time.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::clock::FakeClock;
-use super::waits::{Waiting, Waits};
 use crate::base::claim::Claim;
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::LostReason;
 use crate::base::name::Key;
 use crate::base::owner::Owner;
-use crate::base::sys::sync::Mutex;
+use crate::base::sys::sync::{Condvar, Mutex, MutexGuard};
 use crate::base::sys::time;
 use crate::core::Core;
 use crate::engine::Request;
@@ -288,5 +288,80 @@ fn looking<'a>(claim: &'a Claim, owner: &'a Owner) -> Request<'a> {
         owner,
         ttl: Duration::ZERO,
         granted: None,
+    }
+}
+
+/// The calls that wait at the moment, and what each waits for: so whoever changes something can await those that it
+/// concerns.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    all: Mutex<HashMap<u64, Waiting>>,
+    /// Notified when something has changed for which a call may wait, and when one begins or ends to wait.
+    changed: Condvar,
+}
+
+/// What a call waits for.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// Its turn, the end of an outage, or its own end.
+    Turn {
+        claim: Claim,
+        owner: Owner,
+        until: Deadline,
+        /// That of the world when it asked last.
+        epoch: u64,
+    },
+    /// The answer to what it asked.
+    Answer,
+}
+
+type All<'a> = MutexGuard<'a, HashMap<u64, Waiting>>;
+
+impl Waits {
+    pub(super) fn lock(&self) -> All<'_> {
+        self.all.lock()
+    }
+
+    /// Has all that wait look again.
+    pub(super) fn look_again(&self) {
+        // Who has looked before waits by now.
+        drop(self.all.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits for a change, until then at most.
+    pub(super) fn await_change<'a>(&self, all: All<'a>, by: Option<Instant>) -> All<'a> {
+        self.changed.wait_until(all, by)
+    }
+
+    pub(super) fn insert(&self, number: u64, waiting: Waiting) {
+        self.all.lock().insert(number, waiting);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn remove(&self, number: u64) {
+        self.all.lock().remove(&number);
+    }
+
+    /// Lets a call wait until it is due, or until then. Says whether it is due.
+    pub(super) fn await_due(
+        &self,
+        number: u64,
+        waiting: Waiting,
+        is_due: impl Fn(&Waiting) -> bool,
+        by: Option<Instant>,
+    ) -> bool {
+        let mut all = self.all.lock();
+        all.insert(number, waiting);
+        self.changed.notify_all();
+        loop {
+            let is_over = by.is_some_and(|by| by <= time::now());
+            let is_due = all.get(&number).is_some_and(&is_due);
+            if is_due || is_over {
+                all.remove(&number);
+                return is_due;
+            }
+            all = self.await_change(all, by);
+        }
     }
 }
