@@ -7,8 +7,6 @@ pub(crate) mod backoff;
 pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod clock;
-#[cfg(feature = "_sockets")]
-pub(crate) mod defects;
 pub(crate) mod diagnosis;
 pub(crate) mod error;
 pub(crate) mod fork;

@@ -9,13 +9,12 @@ use super::keys::{last_part, line_of, name_of, of_names};
 use super::store::{EtcdStore, delete, get, got, host_millis, value_of};
 use crate::base::claim::Stored;
 use crate::base::clock::Deadline;
-use crate::base::defects::{self, Defect};
-use crate::base::diagnosis::Finding;
+use crate::base::diagnosis::{Defect, Finding};
 use crate::base::error::{LostReason, Result};
 use crate::base::name::{Key, Namespace};
 use crate::base::options::Options;
 use crate::engine::line::{
-    Entry, Facts, Inspected, LineOperators, Purpose, Who, token_of, uuid_of,
+    self, Entry, Facts, Inspected, LineOperators, Purpose, Who, token_of, uuid_of,
 };
 use crate::engine::{Cursor, Page};
 
@@ -270,7 +269,7 @@ fn version(statuses: &[Status]) -> Finding {
         let advice = "allow this user to ask for the status, or ask `etcdctl endpoint status`";
         return Finding::unknown("version", "no host tells its version", advice);
     }
-    defects::version("etcd", versions, &DEFECTS)
+    Finding::version("etcd", versions, &DEFECTS)
 }
 
 fn members(statuses: &[Status]) -> Finding {
@@ -293,11 +292,11 @@ fn members(statuses: &[Status]) -> Finding {
     let is_alone = members.len() == 1;
     let look = "look at `etcdctl endpoint status --cluster`";
     if silent.is_empty() && without_leader + learners == 0 {
-        return defects::members(text, true, is_alone, look);
+        return line::members(text, true, is_alone, look);
     }
     let silent = silent.join("; ");
     let text = format!("{text}; {without_leader} know no leader, {learners} only learn; {silent}");
-    defects::members(text, false, is_alone, look)
+    line::members(text, false, is_alone, look)
 }
 
 /// Such as that a database is full.

@@ -6,7 +6,7 @@
 //! it leaves by another owner where a request to give up its entries has no answer.
 
 pub(super) use self::leases::{Commit, Committed, LineLeases, OwnSnapshot, Write};
-pub(super) use self::operators::{Facts, Inspected, LineEngine, LineOperators, Purpose};
+pub(super) use self::operators::{Facts, Inspected, LineEngine, LineOperators, Purpose, members};
 pub(super) use self::order::{HAND_OVERS, Standing, revision_of, standing, token_of, used};
 pub(super) use self::store::{
     Blocker, Entry, Line, LineStore, LineWatch, Presence, Snapshot, Step, Watched, When, Who, Why,

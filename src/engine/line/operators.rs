@@ -302,3 +302,18 @@ pub(super) fn break_lock(
 fn places(line: &Line) -> BTreeSet<u64> {
     line.holders().iter().map(|entry| entry.place).collect()
 }
+
+/// How the members are that decide by majority.
+pub(crate) fn members(found: String, are_well: bool, is_alone: bool, look: &str) -> Finding {
+    const CHECK: &str = "members";
+    if !are_well {
+        let consequence = "locks work as long as most members do, and no longer";
+        return Finding::weak(CHECK, found, consequence, look);
+    }
+    if is_alone {
+        let consequence = "while it is down there are no locks, and with its disk they are gone";
+        let advice = "three or five members, all of them in the URL";
+        return Finding::weak(CHECK, found, consequence, advice);
+    }
+    Finding::fine(CHECK, found)
+}

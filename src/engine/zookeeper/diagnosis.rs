@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::client::{Failure, Word};
 use super::locks::Locks;
 use crate::base::clock::Deadline;
-use crate::base::defects::{self, Defect};
-use crate::base::diagnosis::Finding;
+use crate::base::diagnosis::{Defect, Finding};
 use crate::base::options::Options;
+use crate::engine::line;
 
 pub(super) fn diagnose(
     locks: &Arc<Locks>,
@@ -133,7 +133,7 @@ fn version(members: &[Member]) -> Finding {
     // One that is alone joins nobody.
     let is_alone = members.iter().any(Member::is_alone);
     let defects = if is_alone { &[] } else { &DEFECTS[..] };
-    defects::version("ZooKeeper", versions, defects)
+    Finding::version("ZooKeeper", versions, defects)
 }
 
 fn hosts(members: &[Member]) -> Finding {
@@ -142,7 +142,7 @@ fn hosts(members: &[Member]) -> Finding {
     let are_well = members.iter().all(is_well);
     let is_alone = members.iter().any(Member::is_alone);
     let look = "start what is down, or take it out of the URL if it is no member any more";
-    defects::members(all.join("; "), are_well, is_alone, look)
+    line::members(all.join("; "), are_well, is_alone, look)
 }
 
 /// What clients aren't told.

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use ::redis::Value;
 
 use super::{ALLOW_INFO, Probe};
-use crate::base::defects::{self, Defect};
-use crate::base::diagnosis::Finding;
+use crate::base::diagnosis::{Defect, Finding};
 use crate::base::error::Result;
 use crate::engine::redis::reply::text_of;
 
@@ -85,7 +84,7 @@ pub(super) fn version(facts: &Facts) -> Option<Finding> {
     let redis = || Some(("redis", facts.get("redis_version")?));
     Some(match told.or_else(valkey).or_else(redis) {
         Some((name @ ("redis" | "valkey"), version)) => {
-            defects::version(name, vec![version], &DEFECTS)
+            Finding::version(name, vec![version], &DEFECTS)
         }
         Some((name, version)) => Finding::unknown(
             VERSION,
