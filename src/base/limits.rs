@@ -1,5 +1,5 @@
 //! The time limits of the library, each with the promise that it keeps. What users can set is in `options`; engines
-//! with a server have more in `engine::net::limits`.
+//! with a server have more in `engine::net`.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::limits::{IDLE, IN_USE};
+use super::{IDLE, IN_USE};
 use crate::base::sys;
 use crate::base::sys::sync::Mutex;
 

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, SockAddr};
 
-use super::limits::CANCEL_LATENESS;
+use super::CANCEL_LATENESS;
 use crate::base::clock::Deadline;
 use crate::base::limits::LONGEST_SLEEP;
 use crate::base::sys;

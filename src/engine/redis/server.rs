@@ -21,8 +21,8 @@ use crate::base::sys::sync::Mutex;
 use crate::base::sys::time;
 use crate::engine::Unanswered;
 use crate::engine::net::address::Endpoint;
-use crate::engine::net::limits::{IDLE, SHORTEST_SHARE};
 use crate::engine::net::pool::Pool;
+use crate::engine::net::{IDLE, SHORTEST_SHARE};
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use crate::base::clock::Deadline;
 use crate::base::error::Result;
 use crate::base::sys::sync::{TimedGuard, TimedMutex};
 use crate::base::sys::time;
-use crate::engine::net::limits::RECONNECT;
+use crate::engine::net::RECONNECT;
 
 /// The session of a locker: one, and another after its end.
 ///

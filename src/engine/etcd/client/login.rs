@@ -15,8 +15,8 @@ use super::txn::{LeaseId, Range};
 use crate::base::clock::Deadline;
 use crate::base::sys::sync::{Mutex, TimedGuard, TimedMutex};
 use crate::base::sys::time;
+use crate::engine::net::CANCEL_LATENESS;
 use crate::engine::net::address;
-use crate::engine::net::limits::CANCEL_LATENESS;
 
 /// Requests on one connection, each by the same deadline, with the token that its host has given for our login, if
 /// there is one.

@@ -16,8 +16,8 @@ use crate::base::error::LostReason;
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::{self, time};
 use crate::engine::Revocations;
-use crate::engine::net::limits::{CHANNEL_UNUSED, LASTING, RECONNECT};
 use crate::engine::net::socket::wait_to_read;
+use crate::engine::net::{CHANNEL_UNUSED, LASTING, RECONNECT};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::Server;
 

@@ -70,7 +70,7 @@ use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::sys::time;
 use crate::engine::Revocations;
 use crate::engine::heartbeat::Listening;
-use crate::engine::net::limits::FIRST_SUBSCRIPTION;
+use crate::engine::net::FIRST_SUBSCRIPTION;
 
 mod listener;
 mod pubsub;

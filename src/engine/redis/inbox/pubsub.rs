@@ -11,7 +11,7 @@ use ::redis::{Cmd, ServerError, Value};
 use crate::base::clock::Deadline;
 use crate::base::sys::time;
 use crate::base::token::Token;
-use crate::engine::net::limits::PUBSUB_SILENCE;
+use crate::engine::net::PUBSUB_SILENCE;
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::{broken_channel_beside, is_of_broken};

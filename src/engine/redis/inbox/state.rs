@@ -8,7 +8,7 @@
 //! A channel of a slot that isn't at the server, or has left it, is gone. Its waiters subscribe where the slot is; one
 //! that comes to it anew here, because the slot came back, makes it wanted again.
 //!
-//! [`CHANNEL_UNUSED`]: crate::engine::net::limits::CHANNEL_UNUSED
+//! [`CHANNEL_UNUSED`]: crate::engine::net::CHANNEL_UNUSED
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl State {
     }
 
     /// What to send to the server, at once: for channels that are wanted, and with `sweep`, which is to come every
-    /// [`CHANNEL_UNUSED`](crate::engine::net::limits::CHANNEL_UNUSED), for those that nobody has wanted since the last.
+    /// [`CHANNEL_UNUSED`](crate::engine::net::CHANNEL_UNUSED), for those that nobody has wanted since the last.
     pub(super) fn changes(&mut self, sweep: bool) -> Changes {
         let unsubscribe = if sweep { self.sweep() } else { Vec::new() };
         let mut subscribe = std::mem::take(&mut self.wanted);

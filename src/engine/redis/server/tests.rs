@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::*;
 use crate::base::options::Options;
-use crate::engine::net::limits::IDLE;
+use crate::engine::net::IDLE;
 use crate::engine::redis::settings::{self, At};
 
 fn server_at(listener: &TcpListener) -> Arc<Server> {

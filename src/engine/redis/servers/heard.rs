@@ -32,8 +32,8 @@ use crate::base::clock::Deadline;
 use crate::base::sys;
 use crate::base::sys::channel::{self, Receiver};
 use crate::base::sys::sync::Mutex;
+use crate::engine::net::CANCEL_LATENESS;
 use crate::engine::net::address::HostPort;
-use crate::engine::net::limits::CANCEL_LATENESS;
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::server::Server;
 

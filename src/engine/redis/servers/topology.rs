@@ -27,7 +27,7 @@ use crate::base::clock::Deadline;
 use crate::base::sys::channel::{Receiver, bounded};
 use crate::base::sys::sync::Mutex;
 use crate::base::sys::{self, time};
-use crate::engine::net::limits::{CANCEL_LATENESS, SHORTEST_SHARE};
+use crate::engine::net::{CANCEL_LATENESS, SHORTEST_SHARE};
 use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::slot_of;
 use crate::engine::redis::server::{Server, share};

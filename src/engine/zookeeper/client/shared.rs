@@ -17,7 +17,7 @@ use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::sys::sync::{Condvar, Mutex, MutexGuard, TimedGuard, TimedMutex};
 use crate::base::sys::time;
 use crate::engine::Unanswered;
-use crate::engine::net::limits::CANCEL_LATENESS;
+use crate::engine::net::CANCEL_LATENESS;
 use crate::engine::net::socket::Closer;
 use crate::engine::net::stream::WriteHalf;
 use crate::engine::zookeeper::teller::Teller;

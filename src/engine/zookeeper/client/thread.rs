@@ -13,7 +13,7 @@ use super::wire::{AUTH_FAILED, EVENT_XID, NO_SASL, SESSION_EXPIRED, SESSION_MOVE
 use crate::base::backoff::Waits;
 use crate::base::clock::{BootInstant, Deadline};
 use crate::base::sys::{self, time};
-use crate::engine::net::limits::{LASTING, RECONNECT};
+use crate::engine::net::{LASTING, RECONNECT};
 
 /// What the thread waits at least, before it looks again whether it can beat.
 const SHORTEST: Duration = Duration::from_millis(1);
