@@ -118,7 +118,7 @@ pub use primitives::mutex::{Mutex, MutexGuard};
 pub use primitives::rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use primitives::semaphore::Semaphore;
 #[cfg(feature = "value")]
-pub use primitives::value_guard::ValueGuard;
+pub use primitives::value::ValueGuard;
 
 // The programs of these pages are doc tests. Those of `docs/recipes.md` are in `tests/support/lib.rs`.
 #[cfg(all(doctest, feature = "value"))]

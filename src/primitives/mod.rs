@@ -8,6 +8,4 @@ pub(crate) mod mutex;
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
 #[cfg(feature = "value")]
-pub(crate) mod value_guard;
-#[cfg(feature = "value")]
-mod value_lock;
+pub(crate) mod value;

@@ -10,8 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::base::claim::Mode;
 use crate::base::error::{Error, Result};
 use crate::locker::Locker;
-use crate::primitives::value_guard::ValueGuard;
-use crate::primitives::value_lock::ValueLock;
+use crate::primitives::value::{ValueGuard, ValueLock};
 
 impl Locker {
     /// Makes a mutex: a lock together with a value, which is stored beside it.

@@ -9,8 +9,7 @@ use serde::de::DeserializeOwned;
 use super::RwLock;
 use crate::base::error::Result;
 use crate::guard::LockGuard;
-use crate::primitives::value_guard::ValueGuard;
-use crate::primitives::value_lock::WithValue;
+use crate::primitives::value::{ValueGuard, WithValue};
 
 /// An [`RwLock`] that is held to read, and its value.
 ///

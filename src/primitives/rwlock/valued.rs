@@ -11,8 +11,7 @@ use super::{RwLockReadGuard, RwLockWriteGuard};
 use crate::base::claim::Mode;
 use crate::base::error::{Error, Result};
 use crate::locker::Locker;
-use crate::primitives::value_guard::ValueGuard;
-use crate::primitives::value_lock::ValueLock;
+use crate::primitives::value::{ValueGuard, ValueLock};
 
 impl Locker {
     /// Makes a read-write lock together with a value, which is stored beside it.
