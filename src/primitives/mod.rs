@@ -5,6 +5,8 @@
 mod lock_all;
 #[cfg(feature = "value")]
 pub(crate) mod mutex;
+mod read_write;
+#[cfg(feature = "value")]
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
 #[cfg(feature = "value")]

@@ -1,4 +1,4 @@
-//! Locks that many may hold to read, or one to write: by name alone here, with a value in `valued`.
+//! Locks that many may hold to read, or one to write: by name alone here, with a value in `rwlock`.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,6 @@ use crate::base::claim::{Claim, Mode};
 use crate::base::error::Result;
 use crate::guard::LockGuard;
 use crate::locker::Locker;
-
-#[cfg(feature = "value")]
-mod guard;
-#[cfg(feature = "value")]
-mod valued;
-
-#[cfg(feature = "value")]
-pub use guard::{RwLockReadGuard, RwLockWriteGuard};
-#[cfg(feature = "value")]
-pub use valued::RwLock;
 
 impl Locker {
     /// Takes a lock to read, together with other readers, blocking while a writer holds it.
