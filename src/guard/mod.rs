@@ -27,7 +27,6 @@ use crate::lease::renewer::{Renewer, Tend};
 use crate::queue::Turn;
 
 mod changes;
-mod dropping;
 pub(crate) mod held_by_thread;
 mod release;
 
