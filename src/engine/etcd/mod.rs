@@ -1,8 +1,8 @@
 //! Locks in etcd.
 //!
 //! Each owner that has a name, or waits for it, has a key in the line of that name: see `keys`. The order in which
-//! these keys were created says who holds the name. [`EtcdStore`] is a store of such lines: `line_store` says which
-//! transaction each step takes, `enter`, `commit` and `operators` have the transactions. The keys of an owner end
+//! these keys were created says who holds the name. [`EtcdStore`] is a store of such lines: here is which
+//! transaction each step takes, and `enter`, `commit` and `operators` have the transactions. The keys of an owner end
 //! with its lease, of which `leases` has a pool, and knows which owner has which.
 //!
 //! It uses `base`, the seam, `engine::line`, `engine::net` and `engine::url`. What always holds here: the time of a
@@ -10,14 +10,17 @@
 //! a lease that no other owner is given; and an owner's entry is changed only by a transaction that finds it as this
 //! owner has written it, but for an operator's.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use self::client::Client;
-use self::leases::whole_seconds;
-use self::store::EtcdStore;
-use super::Engine;
-use super::line::LineEngine;
+use self::client::{Client, Failure};
+use self::far::may_stretch;
+use self::keys::Keys;
+use self::leases::{Own, whole_seconds};
+use self::look::EtcdWatch;
+use self::store::{EtcdStore, delete, reading};
+use super::line::{Blocker, HAND_OVERS, LineEngine, LineStore, Snapshot, Step, Watched, When, Why};
+use super::{Capabilities, Engine, Request, Revocations, Unanswered};
 use crate::base::clock::{Clock, Deadline};
 use crate::base::error::{Error, Result};
 use crate::base::options::Options;
@@ -29,7 +32,6 @@ mod enter;
 mod far;
 mod keys;
 mod leases;
-mod line_store;
 mod look;
 mod operators;
 mod store;
@@ -82,5 +84,207 @@ fn invalid_ttl(ttl: Duration, least: Duration) -> Error {
     Error::InvalidOption {
         option: "ttl",
         reason: format!("{ttl:?} is not in its range, whole seconds, {least:?} to 24 h"),
+    }
+}
+
+/// etcd takes 128 operations in a transaction, and each name needs three.
+const MOST_NAMES: usize = 40;
+
+impl LineStore for EtcdStore {
+    type Watch = EtcdWatch;
+
+    fn place(&self) -> &str {
+        self.client.place()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            most_names: MOST_NAMES,
+            preference: false,
+            hand_overs: HAND_OVERS,
+            ..Capabilities::default()
+        }
+    }
+
+    fn gives_up_by(&self, deadline: &Deadline) -> Deadline {
+        deadline.within(self.client.patience())
+    }
+
+    fn enter(
+        &self,
+        request: Request<'_>,
+        when: When,
+        deadline: &Deadline,
+    ) -> Result<Step, Unanswered> {
+        match self.enter_line(request, when, deadline) {
+            // Its lease is gone, or that of what is to be told of it.
+            Err(unanswered) if matches!(unanswered.error, Failure::LeaseGone) => {
+                self.leases.lose_memory();
+                self.drop_lease(request.owner, deadline);
+                Ok(Step::Lost)
+            }
+            step => step.map_err(|e| self.unanswered(request.key().name(), e)),
+        }
+    }
+
+    fn look(
+        &self,
+        request: Request<'_>,
+        why: Why,
+        deadline: &Deadline,
+    ) -> Result<Step, Unanswered> {
+        let (mut own, now) = (self.known(request.owner), self.clock.now());
+        if let Some(sleeper) = own.sleeper.take_if(|one| one.until <= now) {
+            self.pass_over(request, &sleeper, deadline);
+        }
+        let is_due = own.keepalive <= now && why != Why::Unclear;
+        let step = match why {
+            Why::Quiet if is_due && may_stretch(request, &own) => {
+                self.stretch(request, &own, deadline)
+            }
+            // Its entry may be under another lease by now, which has to be kept alive then.
+            Why::Quiet if is_due && own.moving.is_some() => self.keepalive(request, &own, deadline),
+            Why::Quiet if is_due => self.touch(request, &own, deadline),
+            _ if is_due && own.touched.is_none() => self.keepalive(request, &own, deadline),
+            // Going in is a commit also where somebody is still ahead.
+            Why::Quiet | Why::News if request.claim.is_exclusive() => {
+                return self.admit_alone(request, deadline);
+            }
+            Why::Unclear => self.see(
+                request,
+                &Own {
+                    created: None,
+                    ..own
+                },
+                deadline,
+            ),
+            _ => self.see(request, &own, deadline),
+        };
+        step.map_err(|e| self.unanswered(request.key().name(), e))
+    }
+
+    fn admit(
+        &self,
+        request: Request<'_>,
+        seen: &Snapshot,
+        deadline: &Deadline,
+    ) -> Result<Step, Unanswered> {
+        if request.claim.is_exclusive() {
+            return self.admit_alone(request, deadline);
+        }
+        let grant = (seen.is_abandoned, seen.value.clone());
+        let step = self.granted(request, grant, deadline);
+        step.map_err(|e| self.unanswered(request.key().name(), e))
+    }
+
+    fn rest(&self, request: Request<'_>) -> Duration {
+        let own = self.known(request.owner);
+        let looks = own.sleeper.map_or(own.keepalive, |one| one.until);
+        looks.min(own.keepalive).since(self.clock.now())
+    }
+
+    fn watch(
+        &self,
+        request: Request<'_>,
+        blocker: &Blocker,
+        seen: &Snapshot,
+        deadline: &Deadline,
+    ) -> Result<Watched<EtcdWatch>> {
+        EtcdWatch::begin(self, request, (blocker, seen), deadline)
+    }
+
+    fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
+        let own = self.known(request.owner);
+        // It has done nothing that the next would have to be told.
+        let of_name = |keys: &Keys| [keys.place(&own.id), keys.marker_of(&own.id)].map(delete);
+        let ops = self.keys(request.claim).iter().flat_map(of_name).collect();
+        let written = self.write(request.owner, &reading(ops), deadline);
+        written.map_err(|e| self.unanswered(request.key().name(), e))?;
+        if own.has_marker {
+            self.leases.forgets();
+            self.owners
+                .change(request.owner, |own| own.has_marker = false);
+        }
+        Ok(())
+    }
+
+    fn has_inflight(&self, request: Request<'_>) -> bool {
+        let own = self.owners.get(request.owner);
+        own.is_some_and(|own| own.has_inflight)
+    }
+
+    fn retire(&self, request: Request<'_>, deadline: &Deadline) {
+        let Some(own) = self.owners.remove(request.owner) else {
+            return;
+        };
+        if !own.has_inflight {
+            if !own.leaves_keys() {
+                self.leases.give_back(own.lease);
+            }
+            return;
+        }
+        // A question of its own that comes late is refused from now on, but one that came just now may have left word
+        // that it was let in.
+        self.revoke_all(&own, deadline);
+        if own.is_released && own.has_marker {
+            let keys = self.keys(request.claim).into_iter();
+            let left = keys.map(|keys| delete(keys.marker_of(&own.id))).collect();
+            // It was released, whatever comes of this.
+            let _ = self.client.transact(&reading(left), deadline);
+        }
+    }
+
+    fn abandon(&self, request: Request<'_>, deadline: &Deadline) {
+        self.drop_lease(request.owner, deadline);
+    }
+
+    fn settle(&self, request: Request<'_>, deadline: &Deadline) {
+        if let Some(own) = self.owners.get(request.owner) {
+            self.leases.revoke(own.lease.id, deadline);
+        }
+    }
+
+    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        self.receivers.add(to);
+    }
+
+    fn after_fork(&self) -> Arc<Self> {
+        let client = Arc::new(self.client.after_fork());
+        Arc::new(EtcdStore::new(client, self.clock.clone()))
+    }
+}
+
+impl EtcdStore {
+    fn enter_line(
+        &self,
+        request: Request<'_>,
+        when: When,
+        deadline: &Deadline,
+    ) -> Result<Step, Unanswered<Failure>> {
+        // One that has nothing takes another lease if its own isn't new any more.
+        if let Some(own) = self.owners.get(request.owner)
+            && (own.lease.id.is_long() || !self.leases.is_fresh(&own.lease, request.ttl))
+        {
+            self.drop_lease(request.owner, deadline);
+        }
+        let own = self.own_of(request, deadline).map_err(Unanswered::unsent)?;
+        if request.claim.is_exclusive() {
+            self.enter_alone(request, &own, when == When::Always, deadline)
+        } else {
+            self.enter_among(request, &own, when, deadline)
+        }
+    }
+
+    /// Acquires alone. If the lease of the holder markers is gone, the marker gets another lease.
+    fn admit_alone(&self, request: Request<'_>, deadline: &Deadline) -> Result<Step, Unanswered> {
+        loop {
+            let own = self.known(request.owner);
+            match self.acquire(request, &own, deadline) {
+                Err(e) if matches!(e.error, Failure::LeaseGone) && !deadline.is_over() => {
+                    self.leases.lose_memory();
+                }
+                step => return step.map_err(|e| self.unanswered(request.key().name(), e)),
+            }
+        }
     }
 }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use super::ZooKeeperStore;
 use super::call::Call;
 use super::client::{Change, Code, Failure, Op, Refused, Session, Watcher};
 use super::leases::Lease;
-use super::line_store::ZooKeeperStore;
 use super::locks::{Locks, RETRY};
 use super::nodes::{self, MARKER, Name, VALUE, kept_content, marker};
 use crate::base::claim::Mode;

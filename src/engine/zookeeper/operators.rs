@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::ZooKeeperStore;
 use super::client::{Change, Code, Failure, Op, Stat};
 use super::diagnosis;
-use super::line_store::ZooKeeperStore;
 use super::nodes::{
     self, Children, LeadersClock, MARKER, Name, NodeData, VALUE, left, read_marker,
 };
