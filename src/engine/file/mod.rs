@@ -24,8 +24,7 @@ use self::files::{DISK, Files, RIGHTS};
 use self::section::{LockMode, file_name, key_of, read_unlocked};
 use self::wait::FileWait;
 use super::rules::{Broken, Entry, Table, Values};
-use super::url::invalid_url;
-use super::url::parts::{Parts, decoded_bytes};
+use super::url::{Parts, decoded_bytes, invalid_url};
 use super::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, denied,
 };

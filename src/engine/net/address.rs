@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
-use crate::engine::url::parts::decoded;
+use crate::engine::url::decoded;
 
 /// Where one server is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,9 +8,7 @@ use crate::base::error::Result;
 use crate::base::options::Options;
 use crate::engine::net::address::{Authority, Endpoint, HostPort, Login, Password, number};
 use crate::engine::net::tls::{OwnCertificate, Trust};
-use crate::engine::url::invalid_url;
-use crate::engine::url::parts::{Parts, decoded};
-use crate::engine::url::query::Query;
+use crate::engine::url::{Parts, Query, decoded, invalid_url};
 
 /// What is the same for all servers of a URL.
 #[derive(Debug)]

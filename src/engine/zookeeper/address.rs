@@ -6,9 +6,7 @@ use std::time::Duration;
 use crate::base::error::Result;
 use crate::engine::net::address::{Authority, HostPort, Password};
 use crate::engine::net::tls::OwnCertificate;
-use crate::engine::url::invalid_url;
-use crate::engine::url::parts::{Parts, decoded};
-use crate::engine::url::query::Query;
+use crate::engine::url::{Parts, Query, decoded, invalid_url};
 
 /// The servers of a URL, and the login for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
