@@ -75,7 +75,7 @@ fn inner_verb() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     match args.next()?.to_str()? {
         run::child::VERB => Some(run::child::run(args)),
-        run::watchdog::process::VERB => Some(run::watchdog::process::run(args)),
+        run::watchdog::VERB => Some(run::watchdog::run(args)),
         bench::cleaner::VERB => Some(bench::cleaner::run(args)),
         _ => None,
     }

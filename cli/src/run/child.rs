@@ -13,7 +13,7 @@ use rustix::process::{
 
 use super::group::Group;
 use super::options::Options;
-use super::watchdog::process::since_boot;
+use super::watchdog::since_boot;
 use super::{own_program, spawn_with};
 use crate::output::Words;
 use crate::status::{CANT_EXECUTE, FAILED, LOST, NOT_FOUND};

@@ -15,8 +15,7 @@ use super::options::Options;
 use super::signal_name;
 use super::signals::{Heard, Listener};
 use super::terminal::{self, Terminal};
-use super::watchdog::Watchdog;
-use super::watchdog::process::since_boot;
+use super::watchdog::{Watchdog, since_boot};
 use crate::output::Words;
 use crate::status::{Failure, LOST, Outcome, RAN_TOO_LONG, Status};
 
