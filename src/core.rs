@@ -5,27 +5,21 @@
 
 pub(crate) mod guards;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Instant;
+use std::{sync::Arc, thread, time::Instant};
 
-use crate::base::cancel::Cancel;
-use crate::base::claim::{Claim, Mode};
-use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::{Error, LostReason, Result};
-use crate::base::fork::{AfterFork, Process};
 use crate::base::limits::{CANCELLED, CLOSE};
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
 use crate::base::sys::sync::{Condvar, Mutex, TimedGuard, TimedMutex};
 use crate::base::sys::{self, time};
+use crate::base::{
+    AfterFork, BootInstant, Cancel, Claim, Clock, Deadline, Error, Key, LostReason, Mode,
+    Namespace, Options, Process, Result,
+};
 use crate::core::guards::{Guards, Slot};
 use crate::engine::{Engine, Revocations};
 use crate::lease::deferred_release::{DeferredRelease, DeferredReleases};
-use crate::lease::monitor::LeaseMonitor;
 use crate::lease::renewer::{Renewer, Renewers};
-use crate::lease::{Lease, Plan};
+use crate::lease::{Lease, Plan, monitor::LeaseMonitor};
 use crate::queue::{LocalQueues, Turn};
 
 /// What the clones of a `Locker`, and its guards, share in one process.

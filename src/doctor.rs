@@ -4,12 +4,7 @@
 
 use std::time::Duration;
 
-use crate::base::clock::Deadline;
-use crate::base::diagnosis::Finding;
-use crate::base::error::Result;
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
-use crate::base::sys::time;
+use crate::base::{Deadline, Finding, Key, Namespace, Options, Result, sys::time};
 use crate::engine::Engine;
 
 /// All findings. A place that can't be reached at all is an error.

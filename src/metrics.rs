@@ -40,16 +40,14 @@
 //! ```
 // It uses `base` alone. What always holds here: what an event adds to a gauge, another takes away from the same series.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use ::metrics::{Label, SharedString, Unit, counter, gauge, histogram};
-use ::metrics::{describe_counter, describe_gauge, describe_histogram};
+use ::metrics::{
+    Label, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
+};
 
-use crate::base::error::{Error, LostReason};
-use crate::base::observer::{Event, Observer};
+use crate::base::{Error, Event, LostReason, Observer};
 
 const WAIT: &str = "crosslock_wait_seconds";
 const HOLD: &str = "crosslock_hold_seconds";

@@ -7,21 +7,16 @@ mod clock;
 mod engine;
 mod world;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::base::clock::Clock;
-use crate::base::error::{LostReason, Result};
-use crate::base::fork::ForkLocal;
-use crate::base::limits::LONGEST_KEEP;
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
-use crate::base::sys::time;
-use crate::core::Core;
-use crate::locker::Locker;
-use crate::locker::builder::LockerBuilder;
 use engine::FakeEngine;
 use world::World;
+
+use crate::base::{
+    Clock, ForkLocal, Key, LostReason, Namespace, Options, Result, limits::LONGEST_KEEP, sys::time,
+};
+use crate::core::Core;
+use crate::locker::{Locker, builder::LockerBuilder};
 
 /// Opens lockers for a test: on a memory of their own, with a clock that the test moves, and a network that fails when
 /// the test says so. It needs no server, and never sleeps.

@@ -1,16 +1,11 @@
 //! The options of all verbs.
 
-use std::env;
-use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::time::Duration;
+use std::{env, ffi::OsString, fs, os::unix::fs::MetadataExt as _, time::Duration};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use crosslock::{Locker, LockerBuilder};
 
-use crate::output::Words;
-use crate::status::Failure;
+use crate::{output::Words, status::Failure};
 
 /// The variable with the URL, if `--url` isn't given.
 const VARIABLE: &str = "CROSSLOCK_URL";

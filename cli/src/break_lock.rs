@@ -6,9 +6,9 @@ use clap::{ArgMatches, Command};
 use crosslock::{Holder, Inspection, LockState, Locker, Party};
 
 use crate::args::{self, Globals};
-use crate::output::visible;
+use crate::output::{self, visible};
 use crate::status::{Failure, OK, Outcome, TAKEN};
-use crate::{output, show, time};
+use crate::{show, time};
 
 pub(crate) fn command() -> Command {
     let yes = args::flag(

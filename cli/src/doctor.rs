@@ -6,8 +6,7 @@ use clap::{Arg, ArgMatches, Command};
 use crosslock::{Finding, Verdict};
 
 use crate::args::{self, Globals};
-use crate::output;
-use crate::output::visible;
+use crate::output::{self, visible};
 use crate::status::{NO, OK, Outcome};
 use crate::table::{Cell, Style, Table, size_of, wrapped};
 

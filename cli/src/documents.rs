@@ -6,9 +6,8 @@ use clap::{Arg, ArgMatches, Command};
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
-use crate::args::Globals;
-use crate::output;
 use crate::status::{Failure, OK, Outcome};
+use crate::{args::Globals, output};
 
 /// The sections that can't be made from the arguments.
 const END: &str = include_str!("man_end.roff");

@@ -6,12 +6,10 @@
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{ArgMatches, Command};
+use clap::{ArgMatches, Command, error::ErrorKind};
 
-use crate::args::Globals;
-use crate::output::Words;
 use crate::status::{Failure, Outcome};
+use crate::{args::Globals, output::Words};
 
 mod args;
 mod bench;

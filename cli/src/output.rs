@@ -1,9 +1,8 @@
 //! The output for people and for programs: results go to standard output, everything else to standard error.
 
-use std::env;
 use std::io::{ErrorKind, IsTerminal, Write as _, stderr, stdout};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+use std::{env, os::fd::AsFd};
 
 use clap::ArgMatches;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

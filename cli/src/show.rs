@@ -6,10 +6,10 @@ use clap::{ArgMatches, Command};
 use crosslock::{Holder, Inspection, LockState, Party, Waiter, Wants};
 
 use crate::args::{self, Globals};
-use crate::output::visible;
+use crate::output::{self, visible};
 use crate::status::{OK, Outcome};
 use crate::table::{Cell, Style, Table};
-use crate::{output, time};
+use crate::time;
 
 pub(crate) fn command() -> Command {
     Command::new("show")

@@ -1,9 +1,7 @@
 //! The exit statuses, and the failures behind them.
 
-use std::error::Error as _;
-use std::fmt;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus};
+use std::{error::Error as _, fmt, os::unix::process::ExitStatusExt as _};
 
 use crosslock::Error;
 

@@ -1,8 +1,7 @@
 //! Tables: for people with aligned columns and a head, for programs with tabs and without a head. Also the width of a
 //! terminal.
 
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::{os::fd::AsFd, time::Duration};
 
 use rustix::termios::tcgetwinsize;
 

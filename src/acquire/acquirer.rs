@@ -15,18 +15,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::local_wait::release_contender;
-use super::retry_budget::RetryBudget;
-use crate::base::claim::Claim;
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
-use crate::base::limits::GRACE;
-use crate::core::Core;
+use super::{local_wait::release_contender, retry_budget::RetryBudget};
+use crate::base::{Claim, Deadline, Error, Result, limits::GRACE};
 use crate::engine::{Answer, Grant, Request, Unanswered};
-use crate::guard::LockGuard;
-use crate::lease::Lease;
-use crate::lease::renewer::Renewer;
+use crate::lease::{Lease, renewer::Renewer};
 use crate::queue::{Contender, ContenderState, Turn, TurnState};
+use crate::{core::Core, guard::LockGuard};
 
 /// The thread that asks the engine for a name.
 pub(crate) struct Acquirer<'a> {

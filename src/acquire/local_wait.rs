@@ -1,19 +1,13 @@
 //! How a call comes to the turn (at once, with a lease that another thread offers, or by the local queue), and how one
 //! gives up.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::retry_budget::RetryBudget;
-use crate::base::cancel::Registration;
-use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Deadline};
-use crate::base::name::Key;
-use crate::base::token::Ending;
-use crate::core::Core;
-use crate::lease::deferred_release::DeferredRelease;
+use crate::base::{BootInstant, Claim, Deadline, Ending, Key, Registration};
 use crate::queue::local::{Entered, Left};
 use crate::queue::{Contender, ContenderState, Turn, TurnState, Waiter};
+use crate::{core::Core, lease::deferred_release::DeferredRelease};
 
 /// A call in the local queue. What it is given while it panics goes to the next: a logger may panic.
 pub(super) struct LocalWait<'a> {

@@ -11,22 +11,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::wait_log::WaitLog;
-use crate::acquire::acquirer::Acquirer;
-use crate::acquire::retry_budget::RetryBudget;
-use crate::base::cancel::Cancel;
-use crate::base::claim::Claim;
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, LostReason, Result};
-use crate::base::owner::Owner;
-use crate::base::sys::time;
-use crate::base::ticket::{Adopter, LeaseTicket};
-use crate::core::Core;
+use crate::acquire::{acquirer::Acquirer, retry_budget::RetryBudget};
+use crate::base::{
+    Adopter, Cancel, Claim, Deadline, Error, LeaseTicket, LostReason, Owner, Result, sys::time,
+};
 use crate::engine::{Change, Engine, Grant, Outcome, Request};
-use crate::guard::LockGuard;
-use crate::lease::Lease;
-use crate::lease::deferred_release::DeferredRelease;
-use crate::queue::local::Left;
-use crate::queue::{Contender, Turn, TurnState};
+use crate::lease::{Lease, deferred_release::DeferredRelease};
+use crate::queue::{Contender, Turn, TurnState, local::Left};
+use crate::{core::Core, guard::LockGuard};
 
 pub(crate) mod acquirer;
 mod local_wait;

@@ -2,13 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::acquire::wait_log::WaitLog;
-use crate::base::backoff::Waits;
-use crate::base::clock::Deadline;
 use crate::base::limits::{CANCELLED, GRACE, RELEASE};
-use crate::base::options::Options;
-use crate::base::sys::time;
-use crate::engine::Pace;
+use crate::base::{Deadline, Options, Waits, sys::time};
+use crate::{acquire::wait_log::WaitLog, engine::Pace};
 
 /// How long, and how often, a call tries.
 #[derive(Debug)]

@@ -6,17 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::base::sys;
 use crate::base::sys::channel::{RecvTimeoutError, Sender, bounded};
-
-use crate::base::claim::{Claim, Mode};
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, ErrorChain};
-use crate::base::fork::Process;
-use crate::base::inspection::LockState;
-use crate::base::observer::Event;
-use crate::core::Core;
-use crate::guard::held_by_thread;
-use crate::guard::held_by_thread::InWait;
-use crate::lease::Lease;
+use crate::base::{Claim, Deadline, Error, ErrorChain, Event, LockState, Mode, Process};
+use crate::guard::held_by_thread::{self, InWait};
+use crate::{core::Core, lease::Lease};
 
 /// What one call has told so far.
 #[derive(Debug, Default)]

@@ -24,3 +24,25 @@ pub(crate) mod random;
 pub(crate) mod sys;
 pub(crate) mod ticket;
 pub(crate) mod token;
+
+/// What the layers above import from here: types and traits. Functions and constants are called with their module.
+#[allow(
+    unused_imports,
+    reason = "some serve only an engine or a feature that this build leaves out"
+)]
+pub(crate) use self::{
+    backoff::{Backoff, Waits},
+    cancel::{Cancel, CancelToken, Registration},
+    claim::{Claim, Mode, Prefer, Stored},
+    clock::{BootClock, BootInstant, Clock, Deadline},
+    diagnosis::Finding,
+    error::{Cause, Error, ErrorChain, LostReason, Result},
+    fork::{AfterFork, ForkLocal, Process},
+    inspection::{Holder, Inspection, LockState, Party, Waiter, Wants},
+    name::{Key, Namespace},
+    observer::{Event, Observer, Observers},
+    options::Options,
+    owner::Owner,
+    ticket::{Adopter, LeaseTicket},
+    token::{Ending, Token},
+};

@@ -3,17 +3,13 @@
 //! A guard is added when it is made, and removed when it is dropped, after its release. So a lease that this process
 //! still has is that of a guard in here, or of a call in progress. A break of the latter is kept in mind for its guard.
 
-use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use std::{collections::VecDeque, fmt};
 
-use crate::base::error::LostReason;
-use crate::base::sys::sync::Mutex;
-use crate::base::sys::time;
+use crate::base::{LostReason, sys::sync::Mutex, sys::time};
 use crate::engine::{Revocations, Telling};
-use crate::lease::monitor::LeaseMonitor;
-use crate::queue::Turn;
+use crate::{lease::monitor::LeaseMonitor, queue::Turn};
 
 type Monitor = LeaseMonitor<Turn>;
 

@@ -3,12 +3,7 @@
 
 use std::time::Duration;
 
-use crate::base::claim::{Claim, Stored};
-use crate::base::clock::BootInstant;
-use crate::base::error::LostReason;
-use crate::base::name::Key;
-use crate::base::owner::Owner;
-use crate::base::token::{Ending, Token};
+use crate::base::{BootInstant, Claim, Ending, Key, LostReason, Owner, Stored, Token};
 
 /// The lease that a change is about.
 #[derive(Clone, Copy, Debug)]

@@ -6,10 +6,7 @@
 use std::time::Duration;
 
 use super::Pace;
-use crate::base::backoff::shortened;
-use crate::base::claim::Stored;
-use crate::base::limits::HEARTBEAT_LATENESS;
-use crate::base::token::Token;
+use crate::base::{Stored, Token, backoff::shortened, limits::HEARTBEAT_LATENESS};
 
 /// Where many wait in one queue, each sends its heartbeats so much more seldom for every other: together they send
 /// about a thousand a second, however many they are.

@@ -1,4 +1,3 @@
-
 //! Where locks live, behind two traits.
 //!
 //! This layer uses `base` alone. What is above it knows three answers: the lock is granted, it is still taken, the
@@ -24,25 +23,14 @@
     )
 )]
 
-use std::fmt;
-use std::fs::File;
-use std::io;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
-
-use crate::base::backoff::Waits;
-use crate::base::claim::{Mode, Prefer, Stored};
-use crate::base::clock::Deadline;
-use crate::base::diagnosis::Finding;
-use crate::base::error::{Cause, Error, LostReason, Result};
-use crate::base::inspection::{Holder, Inspection};
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
-use crate::base::owner::Owner;
-use crate::base::sys::sync::Mutex;
-use crate::base::token::HAND_OVERS;
+use std::{fmt, fs::File, io, time::Duration};
 
 pub(crate) use self::change::{Answer, Change, Done, Gone, Grant, Outcome, Release, Request};
+use crate::base::{
+    Cause, Deadline, Error, Finding, Holder, Inspection, Key, LostReason, Mode, Namespace, Options,
+    Owner, Prefer, Result, Stored, Waits, sys::sync::Mutex, token::HAND_OVERS,
+};
 
 mod change;
 #[cfg(feature = "etcd")]

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use super::url::invalid_url;
-use super::{Engine, memory};
-use crate::base::clock::Clock;
-use crate::base::error::{Error, Result};
-use crate::base::name::Namespace;
-use crate::base::options::Options;
+use super::{Engine, memory, url::invalid_url};
+use crate::base::{Clock, Error, Namespace, Options, Result};
 
 const SCHEMES: &str = "use memory:, memory:name, file:, file:///dir, redis://, rediss://, valkey://, valkeys://, \
                        unix:///path.sock, redis+sentinel://, redis+cluster://, etcd://, etcds://, zk:// or zks://";

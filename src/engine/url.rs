@@ -1,11 +1,8 @@
 //! A URL: its parts and its query, and what an error may show of it.
 
-use std::net::Ipv4Addr;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
 
-use crate::base::error::Error;
-use crate::base::percent;
+use crate::base::{Error, percent};
 
 /// The parts of a URL behind its scheme, as they stand in it: `%xx` is still to be decoded.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,20 +1,14 @@
 //! What becomes of the lease of a guard while it is held: its tokens, a downgrade, and a ticket for another process.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
-use super::LockGuard;
-use super::release::UNSTORED;
-use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Deadline};
-use crate::base::error::{Error, LostReason, Result};
-use crate::base::limits::RELEASE;
-use crate::base::owner::Owner;
-use crate::base::ticket::LeaseTicket;
-use crate::base::token::Ending;
+use super::{LockGuard, release::UNSTORED};
+use crate::base::{
+    BootInstant, Claim, Deadline, Ending, Error, LeaseTicket, LostReason, Owner, Result,
+    limits::RELEASE,
+};
 use crate::engine::{Change, Done, Outcome};
-use crate::lease::Lease;
-use crate::lease::deferred_release::DeferredRelease;
+use crate::lease::{Lease, deferred_release::DeferredRelease};
 use crate::queue::Turn;
 
 impl LockGuard {

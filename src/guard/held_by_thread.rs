@@ -9,12 +9,10 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::base::claim::{Claim, Mode};
-use crate::base::fork::{AfterFork, ForkLocal, Process, get_or_make};
-use crate::base::name::Key;
-use crate::base::sys::sync::Mutex;
-use crate::lease::monitor::LeaseMonitor;
-use crate::queue::Turn;
+use crate::base::{
+    AfterFork, Claim, ForkLocal, Key, Mode, Process, fork::get_or_make, sys::sync::Mutex,
+};
+use crate::{lease::monitor::LeaseMonitor, queue::Turn};
 
 /// The lease of a guard.
 pub(super) type Held = LeaseMonitor<Turn>;

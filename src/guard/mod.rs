@@ -3,28 +3,17 @@
 //! It uses `core` and all below. What always holds here: a guard releases its lease once, or hands it over; in a child
 //! of its process it does nothing.
 
-use std::fmt;
-use std::fs::File;
-use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock, atomic::AtomicBool};
+use std::{fmt, fs::File, io, thread, time::Duration};
 
 use crate::base::sys::channel::{self, Receiver, Select};
-
-use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Deadline};
-use crate::base::error::{Error, LostReason, Result};
-use crate::base::token::Token;
-use crate::core::Core;
-use crate::core::guards::Slot;
+use crate::base::{BootInstant, Claim, Deadline, Error, LostReason, Result, Token};
+use crate::core::{Core, guards::Slot};
 use crate::engine::{Change, Outcome, Request};
-use crate::lease::Lease;
 use crate::lease::monitor::{LeaseMonitor, Lost};
 use crate::lease::renewer::{Renewer, Tend};
-use crate::queue::Turn;
+use crate::{lease::Lease, queue::Turn};
 
 mod changes;
 pub(crate) mod held_by_thread;

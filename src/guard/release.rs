@@ -10,20 +10,16 @@
 //! left to a thread of the locker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+use std::{sync::Arc, thread, time::Duration};
 
 use super::LockGuard;
-use crate::base::clock::{BootInstant, Deadline};
-use crate::base::error::{Error, ErrorChain, LostReason, Result};
 #[cfg(feature = "value")]
 use crate::base::limits::GRACE;
-use crate::base::limits::RELEASE;
-use crate::base::sys::time;
+use crate::base::{
+    BootInstant, Deadline, Error, ErrorChain, LostReason, Result, limits::RELEASE, sys::time,
+};
 use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
-use crate::lease::Lease;
-use crate::lease::deferred_release::DeferredRelease;
+use crate::lease::{Lease, deferred_release::DeferredRelease};
 use crate::queue::{Turn, TurnState};
 
 /// What to do when a release isn't answered.

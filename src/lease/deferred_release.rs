@@ -5,21 +5,14 @@
 //! One thread of the locker goes on trying until each is released or over by its ttl. It starts with the first
 //! of them and ends with the last, or a moment after the locker.
 
-use std::collections::VecDeque;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{collections::VecDeque, fmt, sync::Arc};
 
-use crate::base::cancel::Cancel;
-use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::ErrorChain;
 use crate::base::limits::{CLOSING, DEFERRED_PAUSES, HEARTBEAT_LATENESS};
-use crate::base::owner::Owner;
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::sys::{self, time};
-use crate::base::token::Ending;
+use crate::base::{BootInstant, Cancel, Claim, Clock, Deadline, Ending, ErrorChain, Owner};
 use crate::engine::{Change, Engine, Release, Request};
 use crate::lease::Lease;
 

@@ -6,14 +6,10 @@
 
 use std::time::Duration;
 
-use crate::base::backoff::shortened;
-use crate::base::claim::{Claim, Stored};
-use crate::base::clock::BootInstant;
-use crate::base::clock::valid_until;
-use crate::base::limits::SHORTEST_RENEWAL_PAUSE;
-use crate::base::options::Options;
-use crate::base::owner::Owner;
-use crate::base::token::{Ending, Token};
+use crate::base::{
+    BootInstant, Claim, Ending, Options, Owner, Stored, Token, backoff::shortened,
+    clock::valid_until, limits::SHORTEST_RENEWAL_PAUSE,
+};
 
 pub(crate) mod deferred_release;
 pub(crate) mod monitor;

@@ -1,25 +1,16 @@
 //! A lease while it is held: what a guard and its renewer share.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use crate::base::sys::channel::{Receiver, Sender, bounded};
-
-use crate::base::cancel::Cancel;
-use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::{ErrorChain, LostReason};
-use crate::base::limits::LONGEST_KEEP;
-use crate::base::name::Key;
-use crate::base::observer::Observers;
-use crate::base::owner::Owner;
-use crate::base::sys::sync::Mutex;
+use crate::base::{
+    BootInstant, Cancel, Claim, Clock, Deadline, ErrorChain, Key, LostReason, Observers, Owner,
+    limits::LONGEST_KEEP, sys::sync::Mutex,
+};
 use crate::engine::{Change, Engine, Outcome, Request};
-use crate::lease::Lease;
-use crate::lease::Plan;
-use crate::lease::renewer::Tend;
+use crate::lease::{Lease, Plan, renewer::Tend};
 
 mod telling;
 

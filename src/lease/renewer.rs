@@ -12,18 +12,15 @@
 //! closely. The slot is changed first and the message sent second, and the thread sets `asleep_until` before
 //! it sleeps; whoever changes the slot of a thread that isn't asleep sends the message in any case.
 
-use std::fmt;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
+use crate::base::limits::{LINGER, LONGEST_SLEEP};
 use crate::base::sys::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use crate::base::sys::{self, time};
-
-use crate::base::clock::BootInstant;
-use crate::base::limits::{LINGER, LONGEST_SLEEP};
-use crate::base::sys::sync::Mutex;
+use crate::base::{BootInstant, sys::sync::Mutex};
 
 /// The threads of one locker that have no guard at the moment.
 #[derive(Debug, Default)]

@@ -1,21 +1,12 @@
 //! How a locker is made.
 
-use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
-use crate::base::backoff::Backoff;
-use crate::base::claim::Prefer;
-use crate::base::clock::{BootClock, Clock};
-use crate::base::error::Result;
-use crate::base::fork::ForkLocal;
-use crate::base::name::Namespace;
-use crate::base::observer::{Observer, Observers};
-use crate::base::options::Options;
-use crate::core::Core;
-use crate::engine;
-use crate::locker::Locker;
+use crate::base::{
+    Backoff, BootClock, Clock, ForkLocal, Namespace, Observer, Observers, Options, Prefer, Result,
+};
+use crate::{core::Core, engine, locker::Locker};
 
 /// Sets the options of a [`Locker`].
 ///

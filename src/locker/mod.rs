@@ -3,21 +3,15 @@
 //! It uses `acquire` and all below. What always holds here: a locker that was made has options within their ranges, and
 //! an engine that was found to be usable.
 
-use std::borrow::Borrow;
-use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{borrow::Borrow, fmt, sync::Arc};
 
-use crate::acquire::Calls;
-use crate::base::cancel::{Cancel, CancelToken, Registration};
-use crate::base::claim::{Claim, Mode};
-use crate::base::error::{Error, Result};
-use crate::base::fork::{AfterFork, ForkLocal};
-use crate::base::name::Namespace;
-use crate::base::ticket::LeaseTicket;
-use crate::core::Core;
-use crate::guard::LockGuard;
+use crate::base::{
+    AfterFork, Cancel, CancelToken, Claim, Error, ForkLocal, LeaseTicket, Mode, Namespace,
+    Registration, Result,
+};
+use crate::{acquire::Calls, core::Core, guard::LockGuard};
 
 pub(crate) mod builder;
 mod open;

@@ -3,11 +3,8 @@
 use std::env::{self, VarError};
 use std::sync::Arc;
 
-use super::builder::LockerBuilder;
-use super::{EndedBy, Locker};
-use crate::base::cancel::CancelToken;
-use crate::base::error::{Error, Result};
-use crate::base::fork::ForkLocal;
+use super::{EndedBy, Locker, builder::LockerBuilder};
+use crate::base::{CancelToken, Error, ForkLocal, Result};
 
 /// The variable that [`Locker::from_env`] reads.
 const VARIABLE: &str = "CROSSLOCK_URL";

@@ -3,12 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::Locker;
-use crate::base::clock::Deadline;
-use crate::base::diagnosis::Finding;
-use crate::base::error::Result;
-use crate::base::inspection::{Holder, Inspection};
-use crate::base::name::{Key, Namespace};
-use crate::base::observer::Event;
+use crate::base::{Deadline, Event, Finding, Holder, Inspection, Key, Namespace, Result};
 use crate::doctor;
 use crate::engine::{Cursor, Engine};
 

@@ -2,11 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::base::claim::{Claim, Mode};
-use crate::base::error::{Error, Result};
-use crate::base::name::Key;
-use crate::guard::LockGuard;
-use crate::locker::Locker;
+use crate::base::{Claim, Error, Key, Mode, Result};
+use crate::{guard::LockGuard, locker::Locker};
 
 const MOST_NAMES: usize = 100;
 

@@ -4,11 +4,9 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
-use crate::base::claim::Mode;
-use crate::base::error::{Error, Result};
+use crate::base::{Error, Mode, Result};
 use crate::locker::Locker;
 use crate::primitives::value::{ValueGuard, ValueLock};
 

@@ -2,10 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::base::claim::{Claim, Mode};
-use crate::base::error::Result;
-use crate::guard::LockGuard;
-use crate::locker::Locker;
+use crate::base::{Claim, Mode, Result};
+use crate::{guard::LockGuard, locker::Locker};
 
 impl Locker {
     /// Takes a lock to read, together with other readers, blocking while a writer holds it.

@@ -1,18 +1,14 @@
 //! A read-write lock and the value that it protects, and its guards.
 
-use std::fmt;
-use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
+use std::{fmt, ops::Deref};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
-use crate::base::claim::Mode;
-use crate::base::error::{Error, Result};
-use crate::guard::LockGuard;
-use crate::locker::Locker;
+use crate::base::{Error, Mode, Result};
 use crate::primitives::value::{ValueGuard, ValueLock, WithValue};
+use crate::{guard::LockGuard, locker::Locker};
 
 impl Locker {
     /// Makes a read-write lock together with a value, which is stored beside it.

@@ -4,12 +4,8 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
-use crate::base::claim::{Claim, Mode};
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
-use crate::engine::Engine;
-use crate::guard::LockGuard;
-use crate::locker::Locker;
+use crate::base::{Claim, Deadline, Error, Mode, Result};
+use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 
 const MOST_PERMITS: u32 = 10_000;
 

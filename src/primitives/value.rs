@@ -3,22 +3,15 @@
 //! The guard, of a mutex or of a read-write lock that is held to write, stores the value at most once, when it ends: by
 //! a call that consumes it, or by its drop.
 
-use std::fmt;
-use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, marker::PhantomData, sync::Arc};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
-use crate::base::claim::{Claim, Mode};
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, ErrorChain, Result};
-use crate::engine::Engine;
-use crate::guard::LockGuard;
-use crate::locker::Locker;
+use crate::base::{Claim, Deadline, Error, ErrorChain, Mode, Result};
+use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 
 /// A held lock that may change its value: [`MutexGuard`](crate::MutexGuard) and
 /// [`RwLockWriteGuard`](crate::RwLockWriteGuard) are this type.

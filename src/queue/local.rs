@@ -16,13 +16,9 @@
 //! Besides these, a thread is sent one message at most, by whoever has its [`LookAgain`]: to look whether it still
 //! wants to wait. It says nothing about the turn, so it may come at any time, and late.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
-use std::fmt;
-use std::hash::Hash;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque, hash_map::Entry};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::{fmt, hash::Hash, sync::Arc, time::Instant};
 
 use super::sync::{Mutex, Receiver, Sender, bounded};
 

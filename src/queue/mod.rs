@@ -6,14 +6,11 @@
 pub(crate) mod local;
 mod sync;
 
-use crate::base::fork::Process;
-use crate::base::name::Key;
-use crate::base::owner::Owner;
+use std::{fmt, time::Instant};
+
+use crate::base::{Key, Owner, Process};
 use crate::engine::{Engine, Wait};
-use crate::lease::Lease;
-use crate::lease::renewer::Renewer;
-use std::fmt;
-use std::time::Instant;
+use crate::lease::{Lease, renewer::Renewer};
 
 /// The right of one thread to deal with the engine for a name, or to hold it.
 pub(crate) type Turn = local::Turn<Key, TurnState>;

@@ -6,9 +6,7 @@
 //! the thread that is waited for. To sleep at once has it woken at the next offer, in place of the thread that made it:
 //! of two on one processor, the other would then find nobody who waits, and ask the engine each time.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Instant;
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 pub(crate) use crate::base::sys::sync::Mutex;
 use crate::base::sys::sync::{Condvar, MutexGuard};

@@ -1,12 +1,9 @@
 //! The clock of a fake: it moves when it is told to.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{collections::BTreeMap, sync::Arc};
 
-use crate::base::clock::{BootInstant, Clock, MovedInstant};
-use crate::base::sys::sync::Mutex;
-use crate::base::sys::time;
+use crate::base::{BootInstant, Clock, clock::MovedInstant, sys::sync::Mutex, sys::time};
 
 /// Both clocks in one: leases and waits go by it alike.
 #[derive(Clone, Debug)]

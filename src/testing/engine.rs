@@ -4,19 +4,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::world::{PLACE, Waiting, World, cut};
-use crate::base::claim::Stored;
-use crate::base::clock::Deadline;
-use crate::base::diagnosis::Finding;
-use crate::base::error::{Error, Result};
-use crate::base::inspection::{Holder, Inspection};
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
-use crate::base::sys::time;
-use crate::base::token::Ending;
-use crate::engine::memory::MemoryEngine;
+use crate::base::{
+    Deadline, Ending, Error, Finding, Holder, Inspection, Key, Namespace, Options, Result, Stored,
+    sys::time,
+};
 use crate::engine::{
     Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Request, Revocations, Unanswered,
-    Wait,
+    Wait, memory::MemoryEngine,
 };
 
 /// The engine of a fake's locker.

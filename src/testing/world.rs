@@ -3,25 +3,16 @@
 //! Time moves in steps, from one thing that is due to the next. After each step the thread that moves it renews what is
 //! due, and awaits the calls that the step concerns: so they do what they would have done at that time.
 
-use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use std::{cell::Cell, collections::HashMap};
 
 use super::clock::FakeClock;
-use crate::base::claim::Claim;
-use crate::base::clock::{Clock, Deadline};
-use crate::base::error::LostReason;
-use crate::base::name::Key;
-use crate::base::owner::Owner;
 use crate::base::sys::sync::{Condvar, Mutex, MutexGuard};
-use crate::base::sys::time;
-use crate::core::Core;
-use crate::engine::Request;
-use crate::engine::memory::MemoryEngine;
-use crate::lease::monitor::LeaseMonitor;
-use crate::lease::renewer::Tend;
-use crate::queue::Turn;
+use crate::base::{Claim, Clock, Deadline, Key, LostReason, Owner, sys::time};
+use crate::engine::{Request, memory::MemoryEngine};
+use crate::lease::{monitor::LeaseMonitor, renewer::Tend};
+use crate::{core::Core, queue::Turn};
 
 /// Where a fake's locks live, as errors call it.
 pub(super) const PLACE: &str = "fake:";

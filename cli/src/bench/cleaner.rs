@@ -2,10 +2,9 @@
 //!
 //! It is a second process. It waits for the end of a pipe whose other end only the bench has.
 
-use std::env;
-use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::process::{Child, ExitCode, Stdio};
+use std::{env, ffi::OsString};
 
 use super::place::Place;
 use crate::run::own_program;

@@ -1,8 +1,7 @@
 //! The measurements: a free lock next to the floor, and how fast a lock passes from holder to holder.
 
-use std::sync::Barrier;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{sync::Barrier, thread};
 
 use crosslock::Locker;
 

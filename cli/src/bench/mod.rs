@@ -3,9 +3,7 @@
 //! It measures the same as `benches/uncontended` and `benches/hand_off`, in a few seconds and at the place of the
 //! user's locks. It uses its own names, and removes them.
 
-use std::fs;
-use std::thread;
-use std::time::Duration;
+use std::{fs, thread, time::Duration};
 
 use clap::{ArgMatches, Command};
 use serde_json::{Value, json};

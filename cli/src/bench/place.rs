@@ -2,18 +2,16 @@
 //! unlock there, measured without this library.
 
 use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::Mutex;
-use std::time::Duration;
+use std::{os::unix::fs::DirBuilderExt, process, sync::Mutex, time::Duration};
 
 use crosslock::Locker;
-use redis::io::tcp::TcpSettings;
-use redis::{Client, Connection, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, Script};
+use redis::{
+    Client, Connection, ErrorKind, IntoConnectionInfo, RedisError, RedisResult, Script,
+    io::tcp::TcpSettings,
+};
 
-use crate::args::Globals;
-use crate::status::Failure;
+use crate::{args::Globals, status::Failure};
 
 /// A place for locks that nobody else uses.
 pub(super) struct Place {

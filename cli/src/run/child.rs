@@ -1,20 +1,14 @@
 //! The command: how it is started, watched and reaped.
 
-use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, ExitStatus};
-use std::time::Duration;
+use std::{ffi::OsString, fs::File, os::unix::process::CommandExt, time::Duration};
 
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, getppid, set_parent_process_death_signal, waitid,
 };
 
-use super::group::Group;
-use super::options::Options;
-use super::watchdog::since_boot;
-use super::{own_program, spawn_with};
+use super::{group::Group, options::Options, own_program, spawn_with, watchdog::since_boot};
 use crate::output::Words;
 use crate::status::{CANT_EXECUTE, FAILED, LOST, NOT_FOUND};
 

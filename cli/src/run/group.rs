@@ -1,9 +1,7 @@
 //! A process group: sends it signals, and finds out whether a process of it still runs.
 
-use std::fs;
-use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process_group, test_kill_process_group, waitpid,

@@ -13,21 +13,16 @@ mod terminal;
 mod timing;
 pub(crate) mod watchdog;
 
-use std::fs::File;
-use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
-use std::time::Instant;
+use std::{fs::File, io, os::unix::process::CommandExt as _, time::Instant};
 
 use clap::ArgMatches;
 use crosslock::{CancelToken, LockGuard, Locker, LockerBuilder};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Signal;
 
-use self::options::Options;
 pub(crate) use self::options::command;
-use self::signals::Listener;
-use self::supervise::Supervisor;
+use self::{options::Options, signals::Listener, supervise::Supervisor};
 use crate::args::{self, Globals};
 use crate::output::Words;
 use crate::status::{Failure, LOST, Outcome, Status};

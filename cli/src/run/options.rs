@@ -1,9 +1,6 @@
 //! The arguments of `run`.
 
-use std::env;
-use std::ffi::OsString;
-use std::str::FromStr;
-use std::time::Duration;
+use std::{env, ffi::OsString, str::FromStr, time::Duration};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use nix::sys::signal::Signal as NixSignal;

@@ -1,10 +1,7 @@
 //! The signals that end a wait, or that this process forwards to the command.
 
-use std::fs;
-use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{fs, io, sync::Arc, thread};
 
 use crosslock::crossbeam_channel::{Receiver, unbounded};
 use rustix::process::{Signal, getpid, kill_process};

@@ -1,21 +1,16 @@
 //! Watches the command, its lock and the signals until the command ends.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
+use std::{fs::File, io, os::unix::process::ExitStatusExt as _};
 
 use crosslock::crossbeam_channel::{Receiver, never, select};
 use crosslock::{LockGuard, Lost, LostReason};
 use rustix::process::{Pid, Signal, getpid};
 
-use super::child::Child;
-use super::group;
-use super::options::Options;
-use super::signal_name;
 use super::signals::{Heard, Listener};
 use super::terminal::{self, Terminal};
 use super::watchdog::{Watchdog, since_boot};
+use super::{child::Child, group, options::Options, signal_name};
 use crate::output::Words;
 use crate::status::{Failure, LOST, Outcome, RAN_TOO_LONG, Status};
 

@@ -1,10 +1,8 @@
 //! Takes the lock, and meanwhile shows a line with the holder.
 
 use std::io::{IsTerminal, stderr};
-use std::process;
-use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{process, sync::Arc, thread};
 
 use crosslock::crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use crosslock::{
@@ -14,8 +12,7 @@ use parking_lot::Mutex;
 
 use super::options::{Mode, Options};
 use crate::output::{Words, visible, write_to_stderr};
-use crate::table::size_of;
-use crate::time::text;
+use crate::{table::size_of, time::text};
 
 /// Opens a locker. An outage is tolerated for as long as by a call that takes a lock.
 pub(crate) fn open(

@@ -3,9 +3,8 @@
 //! The command leads its own process group. It gets the terminal at once if a person started this program by itself,
 //! else when it asks for it: in `crosslock run a -- make | less` the terminal belongs to `less`.
 
-use std::fs::File;
 use std::io::{IsTerminal, stdin, stdout};
-use std::os::fd::AsFd;
+use std::{fs::File, os::fd::AsFd};
 
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use rustix::process::{Pid, Signal, getpgid, getpgrp, getpid, getsid, kill_process_group};

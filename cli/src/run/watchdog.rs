@@ -4,13 +4,10 @@
 //! this process is gone, the watchdog kills the process group of the command. On `file:` it has a copy of the holder's
 //! FIFO open, so the lock isn't free before the command is dead.
 
-use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::process::{Child, ExitCode, ExitStatus, Stdio};
-use std::time::Duration;
+use std::{ffi::OsString, fs::File, os::unix::net::UnixStream, time::Duration};
 
 use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, poll};

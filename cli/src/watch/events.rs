@@ -1,16 +1,13 @@
 //! Prints one line for each event that happened between two looks.
 
-use std::collections::BTreeSet;
-use std::mem;
-use std::time::SystemTime;
+use std::{collections::BTreeSet, mem, time::SystemTime};
 
 use crosslock::{Holder, Inspection, LockState, Party};
 use serde_json::{Value, json};
 
 use super::{View, Watch};
-use crate::status::Outcome;
 use crate::table::{Cell, Table};
-use crate::{show, time};
+use crate::{show, status::Outcome, time};
 
 pub(super) fn run(watch: &Watch) -> Outcome {
     let mut before: Option<View> = None;

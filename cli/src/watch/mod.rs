@@ -2,11 +2,10 @@
 //!
 //! It polls, and compares each look with the previous one. It can't see what happens between two looks.
 
-use std::collections::BTreeMap;
 use std::io::{self, stdout};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use std::{collections::BTreeMap, sync::Arc};
 
 use clap::{Arg, ArgMatches, Command};
 use crosslock::{Inspection, Locker};

@@ -4,12 +4,10 @@ use std::collections::VecDeque;
 use std::io::{Write as _, stdout};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::events::hand_offs;
-use super::{View, Watch};
-use crate::output::visible;
-use crate::status::Outcome;
+use super::{View, Watch, events::hand_offs};
+use crate::output::{self, visible};
 use crate::table::{Style, size_of};
-use crate::{ls, output, show, time};
+use crate::{ls, show, status::Outcome, time};
 
 /// The alternate screen, without a cursor. Dropping it restores the main screen.
 struct Screen;

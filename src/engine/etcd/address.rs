@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::base::error::Result;
 use crate::engine::net::address::{Authority, HostPort, Login};
-use crate::engine::net::tls::OwnCertificate;
 use crate::engine::url::{Parts, Query, decoded, invalid_url};
+use crate::{base::Result, engine::net::tls::OwnCertificate};
 
 /// The servers of a URL, and the login for them.
 #[derive(Debug)]

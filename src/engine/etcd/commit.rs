@@ -4,10 +4,7 @@ use super::client::{Answer, Compare, Failure, LeaseId, Op, OpResult, Txn};
 use super::keys::{Keys, Text, entry_of, line_of};
 use super::leases::{Own, ServerLease};
 use super::store::{ENDING, EtcdStore, delete, get, got, next_keepalive, put_marker, reading};
-use crate::base::claim::Mode;
-use crate::base::clock::Deadline;
-use crate::base::error::Result;
-use crate::base::owner::Owner;
+use crate::base::{Deadline, Mode, Owner, Result};
 use crate::engine::line::{
     Commit, Committed, Entry, Line, LineLeases, OwnSnapshot, Write, revision_of, until_answered,
     uuid_of,

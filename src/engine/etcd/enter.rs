@@ -13,13 +13,10 @@
 
 use super::client::{Answer, Compare, Failure, KeptAlive, Op, OpResult, Range, Txn};
 use super::far::{as_written, has_to_move, is_far, put_under};
-use super::keys::Keys;
-use super::leases::Own;
 use super::look::{Look, others};
 use super::store::{EtcdStore, get, got, next_keepalive, put_marker, put_place, reading, value_of};
-use crate::base::claim::Stored;
-use crate::base::clock::Deadline;
-use crate::base::owner::Owner;
+use super::{keys::Keys, leases::Own};
+use crate::base::{Deadline, Owner, Stored};
 use crate::engine::line::{Presence, Step, When, token_of, uuid_of};
 use crate::engine::{Grant, Request, Unanswered};
 

@@ -15,9 +15,8 @@ use super::client::{Answer, Compare, Failure, LeaseId, Op, Txn};
 use super::keys::Keys;
 use super::leases::{Own, ServerLease, Sleeper};
 use super::store::{EtcdStore, delete, next_keepalive, put_place};
-use crate::base::clock::Deadline;
-use crate::engine::line::Snapshot;
-use crate::engine::{Request, Unanswered};
+use crate::base::Deadline;
+use crate::engine::{Request, Unanswered, line::Snapshot};
 
 /// With more than this many ahead, a waiter gets a long lease.
 const MANY: u64 = 16;

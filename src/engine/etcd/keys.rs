@@ -11,10 +11,7 @@
 use std::fmt::Write;
 
 use super::client::{KeyValue, Range};
-use crate::base::claim::Mode;
-use crate::base::name::{Key, Namespace};
-use crate::base::owner::Owner;
-use crate::base::percent;
+use crate::base::{Key, Mode, Namespace, Owner, percent};
 use crate::engine::line::{Entry, Line, Who};
 
 /// The keys of one name.

@@ -7,9 +7,7 @@ use super::far::{settle, time_to_acquire};
 use super::keys::{Keys, last_part, line_of};
 use super::leases::Own;
 use super::store::{EtcdStore, get, got, value_of};
-use crate::base::claim::Mode;
-use crate::base::clock::Deadline;
-use crate::base::error::Result;
+use crate::base::{Deadline, Mode, Result};
 use crate::engine::Request;
 use crate::engine::line::{Blocker, Line, LineWatch, Presence, Snapshot, Watched, uuid_of};
 

@@ -14,16 +14,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use self::client::{Client, Failure};
-use self::far::may_stretch;
-use self::keys::Keys;
 use self::leases::{Own, whole_seconds};
-use self::look::EtcdWatch;
 use self::store::{EtcdStore, delete, reading};
+use self::{far::may_stretch, keys::Keys, look::EtcdWatch};
 use super::line::{Blocker, HAND_OVERS, LineEngine, LineStore, Snapshot, Step, Watched, When, Why};
 use super::{Capabilities, Engine, Request, Revocations, Unanswered};
-use crate::base::clock::{Clock, Deadline};
-use crate::base::error::{Error, Result};
-use crate::base::options::Options;
+use crate::base::{Clock, Deadline, Error, Options, Result};
 
 mod address;
 mod client;

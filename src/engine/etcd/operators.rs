@@ -1,18 +1,14 @@
 //! What operators see of names, and do with them; values; and what the servers are like, and which promise
 //! doesn't hold there.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::client::{Compare, KeyValue, LeaseId, MemberStatus, Op, Range, Status, Txn};
 use super::keys::{last_part, line_of, name_of, of_names};
 use super::store::{EtcdStore, delete, get, got, host_millis, value_of};
-use crate::base::claim::Stored;
-use crate::base::clock::Deadline;
-use crate::base::diagnosis::{Defect, Finding};
-use crate::base::error::{LostReason, Result};
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
+use crate::base::{
+    Deadline, Finding, Key, LostReason, Namespace, Options, Result, Stored, diagnosis::Defect,
+};
 use crate::engine::line::{
     self, Entry, Facts, Inspected, LineOperators, Purpose, Who, token_of, uuid_of,
 };

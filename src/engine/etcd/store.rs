@@ -1,18 +1,14 @@
 //! The servers, and what this process knows of its leases and owners there.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::client::{Answer, Client, Failure, KeyValue, LeaseId, Op, OpResult, Range, Txn};
 use super::keys::{Keys, Text, of_names};
 use super::leases::{Leases, Own, Owners};
-use crate::base::backoff::shortened;
-use crate::base::claim::{Claim, Stored};
-use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::{Error, Result};
-use crate::base::name::{Key, Namespace};
-use crate::base::owner::Owner;
-use crate::base::sys::time;
+use crate::base::{
+    BootInstant, Claim, Clock, Deadline, Error, Key, Namespace, Owner, Result, Stored,
+    backoff::shortened, sys::time,
+};
 use crate::engine::line::{Entry, Line, until_answered};
 use crate::engine::{Receivers, Request, Unanswered};
 

@@ -4,20 +4,12 @@
 //! what has changed is written, the files are unlocked, and who is concerned is told. A process that dies on the way
 //! leaves each file as it was, or as it was to be; its own part in it ends with its presence.
 
-use std::collections::BTreeSet;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
-use super::dir::is_exhausted;
-use super::files::Files;
-use super::page::Found;
-use super::presence;
 use super::section::{LockMode, NameFile, Section};
 use super::text::{Written, text_of, written_of};
-use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
-use crate::base::error::Result;
-use crate::base::name::Key;
+use super::{dir::is_exhausted, files::Files, page::Found, presence};
+use crate::base::{BootClock, BootInstant, Clock, Deadline, Key, Result};
 use crate::engine::rules::{Entry, EntryState, PresenceId, Table};
 use crate::engine::{Answer, Change, Outcome, Request};
 

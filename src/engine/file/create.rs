@@ -3,17 +3,15 @@
 //! What always holds here: what is given rights was made by this process. A file is open since it was made. What can
 //! only be opened when it was made is made where no other user may write.
 
-use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-use std::path::Path;
-use std::sync::Arc;
+use std::{ffi::OsStr, path::Path, sync::Arc};
 
-use super::dir::{Dir, is_link, last_of, no_file, parts_before};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, linkat, mkdirat, renameat, renameat_with};
 use rustix::process::{Resource, getrlimit};
 
+use super::dir::{Dir, is_link, last_of, no_file, parts_before};
 use crate::base::sys;
 
 /// What is there must be a file of ours: where others may write, it may be a link to something else.

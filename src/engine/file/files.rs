@@ -1,24 +1,18 @@
 //! The open files of a directory, and the presences in it, which all lockers of a process share.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
+use std::{collections::HashMap, fmt, fs::File, path::PathBuf};
 
 use super::create::{check_size, read_file, replace_file, unless_missing};
 use super::dir::{Root, is_exhausted, last_of};
 use super::presence::Presence;
 use super::section::{NameFile, file_name, value_name};
-use crate::base::claim::Stored;
-use crate::base::error::{Error, Result};
-use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
-use crate::base::name::Key;
-use crate::base::owner::Owner;
-use crate::base::sys::sync::Mutex;
-use crate::base::sys::time;
+use crate::base::{
+    AfterFork, Error, ForkLocal, Key, Owner, Result, Stored, fork::get_or_make, sys::sync::Mutex,
+    sys::time,
+};
 use crate::engine::rules::{PresenceId, Values};
 use crate::engine::{Receivers, denied};
 

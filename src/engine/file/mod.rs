@@ -8,34 +8,26 @@
 //! while it is locked, and as a whole; what a file says of an owner counts while its presence is open, and while the
 //! file is at its path.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
-use std::slice;
 use std::sync::{Arc, Weak};
+use std::{
+    collections::BTreeSet, ffi::OsString, fs::File, os::unix::ffi::OsStringExt, path::PathBuf,
+    slice,
+};
 
-use self::change::Names;
-use self::create::open_to_read;
 use self::dir::{Dir, Root, is_exhausted};
 use self::files::{DISK, Files, RIGHTS};
 use self::section::{LockMode, file_name, key_of, read_unlocked};
-use self::wait::FileWait;
+use self::{change::Names, create::open_to_read, wait::FileWait};
 use super::rules::{Broken, Entry, Table, Values};
 use super::url::{Parts, decoded_bytes, invalid_url};
 use super::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, denied,
 };
-use crate::base::claim::Stored;
-use crate::base::clock::{BootClock, BootInstant, Clock, Deadline};
-use crate::base::diagnosis::Finding;
-use crate::base::error::{Error, LostReason, Result};
-use crate::base::inspection::{Holder, Inspection};
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
-use crate::base::owner::Owner;
+use crate::base::{
+    BootClock, BootInstant, Clock, Deadline, Error, Finding, Holder, Inspection, Key, LostReason,
+    Namespace, Options, Owner, Result, Stored,
+};
 
 mod change;
 mod create;

@@ -18,11 +18,9 @@
 //! as none; in the same boot somebody else has written to the file. Whoever reads has the file locked, and whoever
 //! writes.
 
-use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
-use std::sync::OnceLock;
+use std::{borrow::Cow, os::unix::fs::FileExt, sync::OnceLock};
 
 use super::create::check_size;
 use crate::base::fork::get_or_make;

@@ -9,22 +9,18 @@
 //!
 //! Tested on Linux only.
 
-use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fmt, os::unix::fs::FileTypeExt, path::PathBuf, sync::Arc, time::Duration};
 
-use super::create::{Workshop, give, parse_id};
-use super::dir::{Dir, Identity, is_missing};
-use crate::base::fork::Process;
-use crate::base::sys::{self, time};
-use crate::engine::rules::PresenceId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FileType, OFlags, RenameFlags, Timestamps, UTIME_NOW, futimens, statat};
 use rustix::io::Errno;
+
+use super::create::{Workshop, give, parse_id};
+use super::dir::{Dir, Identity, is_missing};
+use crate::base::sys::{self, time};
+use crate::{base::Process, engine::rules::PresenceId};
 
 const PREFIX: &str = ".door-";
 /// Some systems don't sleep for longer at a time.

@@ -13,21 +13,15 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::create::open_or_create;
 use super::dir::{Dir, Identity};
 use super::page::{self, BootId, Extent, Found};
 use super::text::{Written, written_of};
-use crate::base::backoff::Backoff;
-use crate::base::clock::Deadline;
-use crate::base::name::{Key, Namespace};
-use crate::base::percent;
 use crate::base::sys::sync::{Mutex, MutexGuard};
-use crate::base::sys::time;
-use crate::base::token::Token;
+use crate::base::{Backoff, Deadline, Key, Namespace, Token, percent, sys::time};
 
 /// An injective name, also where the file system folds case: `namespace+name.lock`, where all but
 /// `a-z 0-9 . _ -` is `%xx`, and where parts longer than a file name may be are directories.

@@ -7,12 +7,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use super::page::{Boots, Found};
-use crate::base::claim::Mode;
-use crate::base::clock::{BootClock, BootInstant, Clock};
-use crate::base::name::Key;
-use crate::base::owner::Owner;
-use crate::base::sys::time;
-use crate::base::token::Token;
+use crate::base::{BootClock, BootInstant, Clock, Key, Mode, Owner, Token, sys::time};
 use crate::engine::rules::{Entry, EntryState, NameState, PresenceId, Table};
 
 /// Of a lease that its owner has given away: it lasts until a time, whoever lives.

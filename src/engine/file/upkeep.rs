@@ -9,10 +9,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration};
 
 use rustix::fs::{AtFlags, FileType, OFlags, StatVfs, fstatvfs, statat};
 
@@ -21,9 +18,8 @@ use super::dir::{Dir, Identity};
 use super::page::{self, BootId};
 use super::presence::{Presence, find, is_gone, is_presence};
 use super::text::written_of;
-use crate::base::diagnosis::Finding;
 use crate::base::sys::{self, time};
-use crate::base::token::host_micros;
+use crate::base::{Finding, token::host_micros};
 use crate::engine::rules::NameState;
 
 /// So many are looked at each time.

@@ -1,20 +1,15 @@
 //! How one owner comes to a lock of a directory: it asks, and sleeps in the kernel until it is told, or one ahead of it
 //! is gone.
 
-use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{io, sync::Arc};
 
 use super::change::{Ahead, Manner};
-use super::files::Files;
-use super::page::Peek;
 use super::presence::{Watched, sleep};
 use super::section::{LockMode, NameFile, read_whole};
 use super::text::{Written, parse};
-use crate::base::claim::Mode;
-use crate::base::clock::{BootClock, Clock, Deadline};
-use crate::base::sys::time;
-use crate::base::token::Token;
+use super::{files::Files, page::Peek};
+use crate::base::{BootClock, Clock, Deadline, Mode, Token, sys::time};
 use crate::engine::rules::{EntryState, Values};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 

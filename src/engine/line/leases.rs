@@ -2,14 +2,9 @@
 
 use std::time::Duration;
 
-use super::order::passed_on;
 use super::store::{Entry, Line, LineStore, Who};
-use super::wait::until_answered;
-use crate::base::claim::Mode;
-use crate::base::clock::{BootInstant, Deadline};
-use crate::base::error::{Error, Result};
-use crate::base::owner::Owner;
-use crate::base::token::{Ending, Token};
+use super::{order::passed_on, wait::until_answered};
+use crate::base::{BootInstant, Deadline, Ending, Error, Mode, Owner, Result, Token};
 use crate::engine::{Done, Gone, Outcome, Release, Request, Unanswered};
 
 /// What leases ask of a store, besides.

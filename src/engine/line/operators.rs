@@ -1,23 +1,15 @@
 //! The engine of a store: each call to what does it; and what operators see of a name, and do with it.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::{collections::BTreeSet, fmt, time::Duration};
 
-use super::leases;
-use super::leases::LineLeases;
-use super::order::used;
+use super::leases::{self, LineLeases};
 use super::store::{Entry, Line, LineStore};
-use super::wait::LineWait;
-use crate::base::claim::{Mode, Stored};
-use crate::base::clock::Deadline;
-use crate::base::diagnosis::Finding;
-use crate::base::error::Result;
-use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter};
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
-use crate::base::owner::Owner;
+use super::{order::used, wait::LineWait};
+use crate::base::{
+    Deadline, Finding, Holder, Inspection, Key, LockState, Mode, Namespace, Options, Owner, Party,
+    Result, Stored, Waiter,
+};
 use crate::engine::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait,
 };

@@ -6,8 +6,7 @@
 //!
 //! Fencing tokens come from the same order: each place in it has a range of them, below that of the next place.
 
-use crate::base::claim::Mode;
-use crate::base::token::Token;
+use crate::base::{Mode, Token};
 
 /// How many tokens there are for each revision. Its lease may be handed over, and pass from process to process,
 /// within them. No more, so that a token is below 2^53, which fits a JSON number, for the first 2^41 revisions.

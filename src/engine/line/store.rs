@@ -19,15 +19,11 @@
 //! | loss is polled on etcd, pushed by ZooKeeper | `prove`, and `tell_revocations` |
 //! | kept entries end by leases on etcd, by nothing on ZooKeeper | a snapshot leaves out those whose time is over |
 
-use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use super::order::{self, Standing};
-use crate::base::claim::{Mode, Stored};
-use crate::base::clock::Deadline;
-use crate::base::error::Result;
-use crate::base::owner::Owner;
+use crate::base::{Deadline, Mode, Owner, Result, Stored};
 use crate::engine::{Capabilities, Grant, Request, Revocations, Unanswered};
 
 /// The servers, and what this process has there: how an owner comes into line, and out of it.

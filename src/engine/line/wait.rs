@@ -26,12 +26,10 @@
 //! Of several names, its entries were made at once. So whoever is ahead of it in one is ahead of it wherever they
 //! meet, and nobody waits for itself. It watches one name at a time.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::store::{Blocker, LineStore, LineWatch, Presence, Snapshot, Step, When, Why};
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
+use crate::base::{Deadline, Error, Result};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 
 pub(crate) struct LineWait<S: LineStore> {

@@ -3,28 +3,21 @@
 //! It uses `base`, the seam and `engine::rules`. What always holds here: all changes are made under one
 //! lock, and a name without holders, waiters and an abandonment to tell of has no state.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use super::rules::{Table, Values};
 use super::{
     Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Receivers, Request, Revocations,
     Unanswered, Wait,
 };
-use crate::base::claim::Stored;
 #[cfg(feature = "testing")]
-use crate::base::clock::BootInstant;
-use crate::base::clock::{BootClock, Clock, Deadline};
-use crate::base::diagnosis::Finding;
-use crate::base::error::{LostReason, Result};
-use crate::base::fork::{AfterFork, ForkLocal, get_or_make};
-use crate::base::inspection::{Holder, Inspection};
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
-use crate::base::owner::Owner;
+use crate::base::BootInstant;
 use crate::base::sys::sync::{Condvar, Mutex};
-use crate::base::sys::time;
+use crate::base::{
+    AfterFork, BootClock, Clock, Deadline, Finding, ForkLocal, Holder, Inspection, Key, LostReason,
+    Namespace, Options, Owner, Result, Stored, fork::get_or_make, sys::time,
+};
 
 #[cfg(test)]
 mod tests;

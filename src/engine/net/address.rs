@@ -1,8 +1,6 @@
 //! Where servers are, and the login that a URL has for them.
 
-use std::fmt;
-use std::net::Ipv6Addr;
-use std::path::PathBuf;
+use std::{fmt, net::Ipv6Addr, path::PathBuf};
 
 use crate::engine::url::decoded;
 

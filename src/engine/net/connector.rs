@@ -2,14 +2,12 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use super::address::{Endpoint, HostPort};
-use super::socket::Socket;
-use super::stream::Stream;
 use super::tls::{TlsConfig, Trust};
-use crate::base::clock::Deadline;
+use super::{socket::Socket, stream::Stream};
+use crate::base::Deadline;
 use crate::base::sys;
 use crate::base::sys::sync::{Condvar, Mutex};
 

@@ -8,8 +8,7 @@ use std::time::Duration;
 #[cfg(not(feature = "tls"))]
 pub(super) use no_tls as tls;
 
-use crate::base::backoff::Backoff;
-use crate::base::clock::Deadline;
+use crate::base::{Backoff, Deadline};
 
 pub(super) mod address;
 pub(super) mod connector;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::socket::Socket;
-use crate::base::error::{Error, Result};
+use crate::base::{Error, Result};
 
 #[derive(Debug)]
 pub(crate) enum Trust {}

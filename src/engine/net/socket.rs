@@ -1,11 +1,8 @@
 //! A stream socket on which every call ends by a deadline.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -13,9 +10,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, SockAddr};
 
 use super::CANCEL_LATENESS;
-use crate::base::clock::Deadline;
-use crate::base::limits::LONGEST_SLEEP;
-use crate::base::sys;
+use crate::base::{Deadline, limits::LONGEST_SLEEP, sys};
 
 /// A stream socket on which every call ends by a deadline, also when the peer sends a byte at a time.
 ///

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use super::socket::{Closer, Socket};
 use super::tls::{Session, SharedSession};
-use crate::base::clock::Deadline;
+use crate::base::Deadline;
 
 /// A stream to a server, plain or encrypted, on which every call ends by the deadline of its socket.
 #[derive(Debug)]

@@ -1,18 +1,17 @@
 //! Encryption, with rustls and its ring provider.
 
-use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{fs, sync::Arc};
 
-use rustls::client::Resumption;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore,
+    client::Resumption,
+};
 
 use super::socket::Socket;
-use crate::base::error::{Error, Result};
-use crate::base::sys::sync::Mutex;
+use crate::base::{Error, Result, sys::sync::Mutex};
 
 /// Whom to trust.
 #[derive(Debug)]

@@ -4,22 +4,17 @@
 //! of a command that wrote nothing: replicas may have all that this connection wrote, and lack what another has. So
 //! what must be on replicas is written by each copy of its command, or isn't believed.
 
-use std::fmt;
-use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fmt, io::Write, sync::Arc, time::Duration};
 
 use ::redis::{ServerError, Value};
 
 use super::failure::{Failure, said};
-use super::reply::Replies;
-use super::script::Command;
 use super::settings::{Kind, Replicas, Settings};
-use crate::base::clock::Deadline;
-use crate::engine::net;
+use super::{reply::Replies, script::Command};
+use crate::base::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort};
-use crate::engine::net::stream::Stream;
+use crate::engine::net::{self, stream::Stream};
 
 /// Makes connections to one server.
 #[derive(Debug)]

@@ -1,13 +1,11 @@
 //! Why a command has no value for an answer, and what the server's errors mean.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use ::redis::ServerError;
 
-use crate::base::error::Cause;
-use crate::engine::net::address::HostPort;
-use crate::engine::net::stream::is_about_our_certificate;
+use crate::base::Cause;
+use crate::engine::net::{address::HostPort, stream::is_about_our_certificate};
 
 /// Why a command has no value for an answer.
 #[derive(Debug)]

@@ -14,8 +14,7 @@
 use std::sync::OnceLock;
 
 use super::settings::Kind;
-use crate::base::fork::get_or_make;
-use crate::base::name::Key;
+use crate::base::{Key, fork::get_or_make};
 
 /// The keys of a name, all on one cluster slot.
 #[derive(Debug, PartialEq)]

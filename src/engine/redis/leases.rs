@@ -5,23 +5,14 @@
 //! parts, also behind one that fails, and may be repeated. What is true of one part is true of all: not the owner's, or
 //! broken; else an error of one is that of all.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::Duration;
+use std::{borrow::Cow, collections::BTreeMap, thread, time::Duration};
 
 use super::keys::{Keys, slot_of};
 use super::lock_scripts::{LockScripts, millis, mode, number};
-use super::reply::check_length;
 use super::script::{Call, Needs, SameConnection};
-use super::server::Answer;
-use crate::base::claim::Claim;
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
-use crate::base::name::Key;
-use crate::base::sys;
-use crate::base::token::{Ending, Token};
+use super::{reply::check_length, server::Answer};
+use crate::base::{Claim, Deadline, Ending, Error, Key, Result, Token, sys};
 use crate::engine::{Change, Done, Gone, Outcome, Release, Request, Unanswered};
 
 const RENEW: [&str; 2] = ["lock/renew", "all/renew"];

@@ -13,26 +13,17 @@
 //!
 //! To all but the first, 0 says that the lock isn't the owner's. `change` has them.
 
-use std::borrow::Cow;
-use std::slice;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{borrow::Cow, slice, sync::Arc, time::Duration};
 
 use ::redis::Value;
 
-use super::connection::Shortfall;
-use super::failure::Failure;
-use super::keys::Keys;
-use super::reply::text_of;
 use super::script::{Call, Command, Needs, Route, SameConnection, Script};
 use super::server::{Answer, Server};
-use super::servers::Servers;
-use super::settings::Kind;
-use crate::base::claim::{Claim, Mode, Prefer, Stored};
-use crate::base::clock::Deadline;
-use crate::base::error::{Cause, Error, Result};
-use crate::base::name::Key;
-use crate::base::token::Token;
+use super::{
+    connection::Shortfall, failure::Failure, keys::Keys, reply::text_of, servers::Servers,
+    settings::Kind,
+};
+use crate::base::{Cause, Claim, Deadline, Error, Key, Mode, Prefer, Result, Stored, Token};
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
 use crate::engine::{Request, Unanswered, denied};
 

@@ -12,24 +12,16 @@ use std::time::Duration;
 
 use ::redis::Value;
 
-use self::inbox::Inbox;
 use self::keys::{Keys, VALUE, broken_channel, tag};
-use self::leases::Held;
 use self::lock_scripts::{LockScripts, stored};
 use self::operators::{broken, inspection};
-use self::script::Route;
 use self::servers::{Refused, Servers};
 use self::settings::{Address, At};
-use self::several::Waiting;
-use self::waiter::WaitDeps;
+use self::{inbox::Inbox, leases::Held, script::Route, several::Waiting, waiter::WaitDeps};
 use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
-use crate::base::claim::Stored;
-use crate::base::clock::{Clock, Deadline};
-use crate::base::diagnosis::Finding;
-use crate::base::error::Result;
-use crate::base::inspection::{Holder, Inspection};
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
+use crate::base::{
+    Clock, Deadline, Finding, Holder, Inspection, Key, Namespace, Options, Result, Stored,
+};
 
 mod connection;
 mod diagnosis;

@@ -1,20 +1,14 @@
 //! What operators see: which locks there are, and what the scripts tell of one, see `lua/lock/inspect.lua`.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write;
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use ::redis::{FromRedisValue, Value};
 
-use super::failure::Failure;
-use super::keys::slot_of;
-use super::lock_scripts::LockScripts;
-use super::script::Route;
-use crate::base::claim::Mode;
-use crate::base::clock::Deadline;
-use crate::base::error::Result;
-use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
-use crate::base::name::{Key, Namespace};
+use super::{failure::Failure, keys::slot_of, lock_scripts::LockScripts, script::Route};
+use crate::base::{
+    Deadline, Holder, Inspection, Key, LockState, Mode, Namespace, Party, Result, Waiter, Wants,
+};
 use crate::engine::{Cursor, Page};
 
 /// How many keys the server looks at for one page of a list. It does nothing else meanwhile, for about 1 ms.

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read};
 use ::redis::Value;
 
 use super::failure::Failure;
-use crate::base::error::{Error, Result as Outcome};
+use crate::base::{Error, Result as Outcome};
 
 /// The longest value that is stored, or read again.
 const LARGEST_VALUE: usize = 128 << 20;

@@ -6,7 +6,7 @@ use ::redis::Cmd;
 
 use super::keys::{HOLDERS, Keys, QUEUE, VALUE};
 use super::lua;
-use crate::base::claim::Claim;
+use crate::base::Claim;
 
 /// A script of `lua/`.
 #[derive(Debug)]

@@ -4,9 +4,7 @@
 //! arrives. What its owner sends next, which is most often the release that gives that back, would overtake it on
 //! another connection. So the connection is kept, and the owner's next command goes out on it, behind the question.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Instant;
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use ::redis::Value;
 
@@ -15,14 +13,9 @@ use super::connection::{Connection, Connector, Request, Shortfall};
 use super::failure::Failure;
 use super::script::{Command, SameConnection};
 use super::settings::{Kind, Settings};
-use crate::base::cancel::Cancel;
-use crate::base::clock::Deadline;
-use crate::base::sys::sync::Mutex;
-use crate::base::sys::time;
+use crate::base::{Cancel, Deadline, sys::sync::Mutex, sys::time};
 use crate::engine::Unanswered;
-use crate::engine::net::address::Endpoint;
-use crate::engine::net::pool::Pool;
-use crate::engine::net::{IDLE, SHORTEST_SHARE};
+use crate::engine::net::{IDLE, SHORTEST_SHARE, address::Endpoint, pool::Pool};
 
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::base::error::Result;
-use crate::base::options::Options;
+use crate::base::{Options, Result};
 use crate::engine::net::address::{Authority, Endpoint, HostPort, Login, Password, number};
 use crate::engine::net::tls::{OwnCertificate, Trust};
 use crate::engine::url::{Parts, Query, decoded, invalid_url};

@@ -35,10 +35,7 @@
 
 use super::leases::{self, Held};
 use super::waiter::{RedisWait, WaitDeps};
-use crate::base::claim::Claim;
-use crate::base::clock::{BootInstant, Deadline};
-use crate::base::error::Result;
-use crate::base::token::Token;
+use crate::base::{BootInstant, Claim, Deadline, Result, Token};
 use crate::engine::{Answer, Change, Grant, Outcome, Pace, Release, Request, Unanswered, Wait};
 
 /// How one owner waits for what it claims, wherever that is.

@@ -15,15 +15,11 @@
 //! asking, and so keeps its place there if that came along. It subscribes at the server that answers, and asks again as
 //! soon as it hears.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::inbox::{Inbox, Notification, OpenInbox, Subscription};
-use super::lock_scripts::LockScripts;
-use super::server::Server;
-use crate::base::clock::valid_until;
-use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::token::Token;
+use super::{lock_scripts::LockScripts, server::Server};
+use crate::base::{BootInstant, Clock, Deadline, Token, clock::valid_until};
 use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
 use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
 

@@ -1,9 +1,6 @@
 //! One line of a name's list, and what each change of a list goes by.
 
-use crate::base::claim::Mode;
-use crate::base::clock::BootInstant;
-use crate::base::owner::Owner;
-use crate::base::token::{Token, host_micros};
+use crate::base::{BootInstant, Mode, Owner, Token, token::host_micros};
 use crate::engine::Request;
 
 /// By what an engine sees whether the process of an owner lives. A memory has none.

@@ -12,17 +12,10 @@ mod views;
 use std::collections::HashMap;
 
 use self::entry::Step;
-use crate::base::claim::Stored;
-use crate::base::clock::BootInstant;
-use crate::base::error::Result;
-use crate::base::inspection::Holder;
-use crate::base::name::Key;
-use crate::base::owner::Owner;
-use crate::base::token::Token;
-use crate::engine::{Answer, Change, Grant, Outcome, Release, Request};
-
 pub(crate) use self::entry::{Entry, EntryState, PresenceId};
 pub(crate) use self::name::NameState;
+use crate::base::{BootInstant, Holder, Key, Owner, Result, Stored, Token};
+use crate::engine::{Answer, Change, Grant, Outcome, Release, Request};
 
 /// All names in use.
 #[derive(Debug, Default)]

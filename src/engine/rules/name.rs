@@ -4,16 +4,10 @@
 //! When a holder leaves, or is found to be gone, the name is granted to the next waiter, which gets its lease when it
 //! asks. So no waiter could be let in now, unless the time of a holder is over; the next owner that asks finds that.
 
-use std::collections::BTreeSet;
-use std::mem::discriminant;
-use std::time::Duration;
+use std::{collections::BTreeSet, mem::discriminant, time::Duration};
 
 use super::entry::{Entry, EntryState, PresenceId, Step};
-use crate::base::claim::{Claim, Mode, Prefer};
-use crate::base::clock::BootInstant;
-use crate::base::limits::ABANDONMENT;
-use crate::base::owner::Owner;
-use crate::base::token::{Ending, Token};
+use crate::base::{BootInstant, Claim, Ending, Mode, Owner, Prefer, Token, limits::ABANDONMENT};
 use crate::engine::line::{Standing, standing, used};
 use crate::engine::{Release, Request};
 

@@ -2,16 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::Table;
 use super::entry::{Entry, EntryState, PresenceId, Step};
-use super::name::NameState;
-use crate::base::claim::Mode;
-use crate::base::clock::BootInstant;
-use crate::base::inspection::{Holder, Inspection, LockState, Party, Waiter};
-use crate::base::name::{Key, Namespace};
-use crate::base::owner::Owner;
-use crate::engine::Request;
-use crate::engine::line::used;
+use super::{Table, name::NameState};
+use crate::base::{
+    BootInstant, Holder, Inspection, Key, LockState, Mode, Namespace, Owner, Party, Waiter,
+};
+use crate::engine::{Request, line::used};
 
 impl Table {
     /// Puts a name into it, as it was written.

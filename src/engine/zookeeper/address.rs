@@ -1,12 +1,10 @@
 //! What a `zk://` or `zks://` URL says.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-use crate::base::error::Result;
 use crate::engine::net::address::{Authority, HostPort, Password};
-use crate::engine::net::tls::OwnCertificate;
 use crate::engine::url::{Parts, Query, decoded, invalid_url};
+use crate::{base::Result, engine::net::tls::OwnCertificate};
 
 /// The servers of a URL, and the login for them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::client::{Failure, Op, Replies, Session};
 use super::locks::Locks;
 use super::nodes::{self, Children, Name, NodeData};
-use crate::base::claim::Stored;
-use crate::base::clock::Deadline;
+use crate::base::{Deadline, Stored};
 use crate::engine::Request;
 use crate::engine::line::{Entry, Line, Presence, Snapshot, Standing, Who, uuid_of};
 

@@ -3,16 +3,11 @@
 
 use std::sync::Arc;
 
-use super::ZooKeeperStore;
-use super::call::Call;
 use super::client::{Change, Code, Failure, Op, Refused, Session, Watcher};
-use super::leases::Lease;
 use super::locks::{Locks, RETRY};
 use super::nodes::{self, MARKER, Name, VALUE, kept_content, marker};
-use crate::base::claim::Mode;
-use crate::base::clock::Deadline;
-use crate::base::error::Result as PublicResult;
-use crate::base::owner::Owner;
+use super::{ZooKeeperStore, call::Call, leases::Lease};
+use crate::base::{Deadline, Mode, Owner, Result as PublicResult};
 use crate::engine::line::{
     Commit, Committed, Entry, Line, LineLeases, OwnSnapshot, Write, uuid_of,
 };

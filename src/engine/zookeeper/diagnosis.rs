@@ -1,13 +1,10 @@
 //! What the servers are like.
 
-use std::fmt;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use super::client::{Failure, Word};
 use super::locks::Locks;
-use crate::base::clock::Deadline;
-use crate::base::diagnosis::{Defect, Finding};
-use crate::base::options::Options;
+use crate::base::{Deadline, Finding, Options, diagnosis::Defect};
 use crate::engine::line;
 
 pub(super) fn diagnose(

@@ -6,12 +6,9 @@
 
 use super::call::{Call, Listing};
 use super::client::{Change, Code, Failure, Kind, Op, Replies, Reply};
-use super::leases::give_up_marker;
 use super::nodes::{self, Children, LeadersClock, MARKER, Name, marker, read_marker};
-use super::owners::Nodes;
-use super::sweep::sweep_if_due;
-use crate::base::clock::BootInstant;
-use crate::base::owner::Owner;
+use super::{leases::give_up_marker, owners::Nodes, sweep::sweep_if_due};
+use crate::base::{BootInstant, Owner};
 use crate::engine::Grant;
 use crate::engine::line::{Presence, Step, When, Why, token_of};
 

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::call::Call;
 use super::client::{Change, Code, Failure, Op, Refused};
-use super::locks::Locks;
 use super::nodes::{self, Children, MARKER, Name, read_marker};
-use crate::base::clock::Deadline;
+use super::{call::Call, locks::Locks};
+use crate::base::Deadline;
 use crate::engine::line::{Entry, OwnSnapshot, uuid_of};
 use crate::engine::{Outcome, Request};
 

@@ -1,24 +1,18 @@
 //! What all parts of the engine share: the session, the owners of this process, and what is asked for a name.
 
-use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::{collections::HashMap, fmt, time::Duration};
 
 use super::client::{
     Change, Code, Failure, Kind, News, Op, Refused, Replies, Reply, Session, WatchEvent, Watcher,
 };
 use super::nodes::{self, Children, LeadersClock, Name, NodeData, left};
 use super::owners::{Contended, Owners};
-use super::sessions::Sessions;
-use super::teller::Teller;
-use crate::base::cancel::Cancel;
-use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::Result as PublicResult;
-use crate::base::limits::DEFERRED_PAUSES;
-use crate::base::name::Key;
-use crate::base::owner::Owner;
-use crate::base::sys::sync::Mutex;
+use super::{sessions::Sessions, teller::Teller};
+use crate::base::{
+    BootInstant, Cancel, Clock, Deadline, Key, Owner, Result as PublicResult,
+    limits::DEFERRED_PAUSES, sys::sync::Mutex,
+};
 use crate::engine::line::{Line, uuid_of};
 use crate::engine::{Request, Telling, Unanswered};
 

@@ -9,23 +9,17 @@
 //! since a time at which the leader is known to have had the session; what is deleted before a node that others watch
 //! is deleted in the same transaction; and a node that a request may have made is looked for before another is made.
 
-use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use self::call::Call;
 use self::client::{Failure, Op, Session, Watcher};
-use self::leases::Lease;
-use self::locks::Locks;
 use self::nodes::{Children, NodeData};
+use self::{call::Call, leases::Lease, locks::Locks};
 use super::line::{
     Blocker, HAND_OVERS, LineEngine, LineStore, LineWatch, Snapshot, Step, Watched, When, Why,
 };
 use super::{Capabilities, Engine, Request, Revocations, Unanswered};
-use crate::base::clock::{Clock, Deadline};
-use crate::base::error::Result;
-use crate::base::options::Options;
-use crate::base::owner::Owner;
+use crate::base::{Clock, Deadline, Options, Owner, Result};
 
 mod address;
 mod call;

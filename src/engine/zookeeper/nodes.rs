@@ -20,11 +20,7 @@
 use std::time::Duration;
 
 use super::client::Stat;
-use crate::base::claim::Mode;
-use crate::base::clock::BootInstant;
-use crate::base::name::Key;
-use crate::base::owner::Owner;
-use crate::base::{percent, sys};
+use crate::base::{BootInstant, Key, Mode, Owner, percent, sys};
 use crate::engine::line::{Entry, Line, Who, uuid_of};
 
 pub(super) const MARKER: &str = "held";

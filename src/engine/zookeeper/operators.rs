@@ -1,20 +1,13 @@
 //! What operators see of names, and do with them; and values.
 
-use std::collections::HashMap;
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
-use super::ZooKeeperStore;
 use super::client::{Change, Code, Failure, Op, Stat};
-use super::diagnosis;
 use super::nodes::{
     self, Children, LeadersClock, MARKER, Name, NodeData, VALUE, left, read_marker,
 };
-use crate::base::claim::Stored;
-use crate::base::clock::Deadline;
-use crate::base::diagnosis::Finding;
-use crate::base::error::Result as PublicResult;
-use crate::base::name::{Key, Namespace};
-use crate::base::options::Options;
+use super::{ZooKeeperStore, diagnosis};
+use crate::base::{Deadline, Finding, Key, Namespace, Options, Result as PublicResult, Stored};
 use crate::engine::line::{
     Entry, Facts, Inspected, Line, LineOperators, Purpose, Who, token_of, uuid_of,
 };

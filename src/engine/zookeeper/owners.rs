@@ -11,16 +11,11 @@
 //! The session keeps all nodes of the process, also that of a lease that nobody renews: so leases end here.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fmt;
-use std::sync::Weak;
+use std::{fmt, sync::Weak};
 
-use super::client::Watcher;
 use super::nodes::{LeadersClock, Name};
-use super::teller::Teller;
-use crate::base::clock::BootInstant;
-use crate::base::error::LostReason;
-use crate::base::owner::Owner;
-use crate::base::sys::sync::Mutex;
+use super::{client::Watcher, teller::Teller};
+use crate::base::{BootInstant, LostReason, Owner, sys::sync::Mutex};
 use crate::engine::{Revocations, Telling};
 
 /// The owners of this process that have nodes, or may have some.

@@ -1,15 +1,11 @@
 //! The session of a locker.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, sync::Arc};
 
 use super::client::{Failure, Hosts, Session};
-use crate::base::backoff::Waits;
-use crate::base::clock::Deadline;
-use crate::base::error::Result;
 use crate::base::sys::sync::{TimedGuard, TimedMutex};
-use crate::base::sys::time;
+use crate::base::{Deadline, Result, Waits, sys::time};
 use crate::engine::net::RECONNECT;
 
 /// The session of a locker: one, and another after its end.

@@ -13,16 +13,12 @@
 //! - A name has to be without nodes, or servers refuse to delete it. Whoever finds no name makes it again. Names that
 //!   have had nodes are deleted by the servers.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::client::{Change, Failure, Op, Stat};
 use super::locks::Locks;
 use super::nodes::{self, Children, LeadersClock, MARKER, Name, left};
-use crate::base::clock::{BootInstant, Deadline};
-use crate::base::limits::ABANDONMENT;
-use crate::base::sys;
+use crate::base::{BootInstant, Deadline, limits::ABANDONMENT, sys};
 use crate::engine::line::Entry;
 
 /// This many names are looked at together, with a pause behind them.

@@ -3,15 +3,11 @@
 //!
 //! The thread of the session does none of this: while it is blocked, no lease of its locker is proven.
 
-use std::collections::VecDeque;
-use std::fmt;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::{collections::VecDeque, fmt, io, sync::Arc};
 
 use crate::base::sys;
-use crate::base::sys::sync::Mutex;
-use crate::engine::Telling;
+use crate::{base::sys::sync::Mutex, engine::Telling};
 
 /// Makes calls on a thread of its own.
 #[derive(Clone, Default)]

@@ -1,11 +1,7 @@
 //! How a lease is lost, how its monitor ends when the locker is closed, and what holder and observer are told.
 
-use crate::base::sys::channel::Sender;
-
 use super::{LeaseMonitor, Lost};
-use crate::base::clock::BootInstant;
-use crate::base::error::{Error, LostReason};
-use crate::base::name::Key;
+use crate::base::{BootInstant, Error, Key, LostReason, sys::channel::Sender};
 use crate::lease::Lease;
 
 /// A lease that was lost, which the user's code isn't told yet.

@@ -1,14 +1,12 @@
 //! What servers answer, in the JSON of etcd's gateway: keys and values in base64, large numbers as text, and no field
 //! whose value is zero, false or empty. What isn't understood is `None`.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
 
-use super::failure::Failure;
 use super::proof::{MemberTerm, Renewal};
-use super::txn::LeaseId;
-use crate::base::clock::BootInstant;
+use super::{failure::Failure, txn::LeaseId};
+use crate::base::BootInstant;
 
 /// The answer to a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]

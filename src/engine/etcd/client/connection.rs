@@ -3,17 +3,15 @@
 //!
 //! What always holds here: what a peer sends has a bound.
 
-use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use httparse::{EMPTY_HEADER, Header, Response, Status};
 use serde_json::Value;
 
 use super::failure::{Effect, Failed, Failure};
 use super::proof::MemberTerm;
-use crate::base::clock::Deadline;
-use crate::engine::net::stream::Stream;
+use crate::{base::Deadline, engine::net::stream::Stream};
 
 /// A connection to one host. After a failure that isn't the host's answer it must be closed.
 pub(super) struct Connection {

@@ -1,13 +1,11 @@
 //! Why a request has no answer, and what the servers' errors mean.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use serde_json::Value;
 
-use crate::base::error::{Cause, Error};
-use crate::engine::net::stream::is_about_our_certificate;
-use crate::engine::{Unanswered, denied};
+use crate::base::{Cause, Error};
+use crate::engine::{Unanswered, denied, net::stream::is_about_our_certificate};
 
 /// Why a request has no answer.
 #[derive(Debug)]

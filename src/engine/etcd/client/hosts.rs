@@ -1,20 +1,13 @@
 //! The hosts of a URL, and who is asked next when one fails.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use super::connection::Connection;
 use super::failure::{Effect, Failed, Failure};
-use super::proof::MemberTerm;
-use crate::base::clock::Deadline;
-use crate::base::sys::sync::Mutex;
-use crate::base::sys::time;
-use crate::engine::net::SHORTEST_SHARE;
+use super::{connection::Connection, proof::MemberTerm};
+use crate::base::{Deadline, sys::sync::Mutex, sys::time};
 use crate::engine::net::address::{Endpoint, HostPort};
-use crate::engine::net::connector::Connector;
-use crate::engine::net::pool::Pool;
-use crate::engine::net::pool::Rotation;
-use crate::engine::net::tls::Trust;
+use crate::engine::net::pool::{Pool, Rotation};
+use crate::engine::net::{SHORTEST_SHARE, connector::Connector, tls::Trust};
 
 /// The hosts of a URL. All know the same: the one that answered last is asked first.
 #[derive(Debug)]

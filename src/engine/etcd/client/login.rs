@@ -1,8 +1,7 @@
 //! What hosts are asked on one connection, and who we are to them: a name and a password, which they exchange for a
 //! token; and watches of keys, each of which has a connection of its own.
 
-use std::fmt;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -12,11 +11,9 @@ use super::failure::{Effect, Failed, Failure};
 use super::hosts::{Hosts, Used};
 use super::proof::Renewal;
 use super::txn::{LeaseId, Range};
-use crate::base::clock::Deadline;
 use crate::base::sys::sync::{Mutex, TimedGuard, TimedMutex};
-use crate::base::sys::time;
-use crate::engine::net::CANCEL_LATENESS;
-use crate::engine::net::address;
+use crate::base::{Deadline, sys::time};
+use crate::engine::net::{CANCEL_LATENESS, address};
 
 /// Requests on one connection, each by the same deadline, with the token that its host has given for our login, if
 /// there is one.

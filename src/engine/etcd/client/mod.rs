@@ -4,28 +4,22 @@
 //! a connection is closed after any failure on it; what changes something is sent again only if no server has begun
 //! with it.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
 pub(super) use self::answers::{
     Answer, Event, KeptAlive, KeyValue, MemberStatus, OpResult, Status, Touched,
 };
-pub(super) use self::failure::Failure;
 use self::failure::{Effect, Failed};
 use self::hosts::{Hosts, Used};
-pub(super) use self::login::Watch;
 use self::login::{Exchange, Login};
-pub(super) use self::proof::MemberTerm;
 use self::proof::{Proof, Verdict};
 pub(super) use self::txn::{Compare, LeaseId, Op, Range, Txn};
+pub(super) use self::{failure::Failure, login::Watch, proof::MemberTerm};
 use super::address::Address;
-use crate::base::clock::{Clock, Deadline};
-use crate::base::error::Result;
-use crate::base::options::Options;
-use crate::engine::Unanswered;
-use crate::engine::net::tls::Trust;
+use crate::base::{Clock, Deadline, Options, Result};
+use crate::engine::{Unanswered, net::tls::Trust};
 
 mod answers;
 mod connection;

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use ::redis::Value;
 
 use super::{ALLOW_INFO, Probe};
-use crate::base::diagnosis::{Defect, Finding};
-use crate::base::error::Result;
+use crate::base::{Finding, Result, diagnosis::Defect};
 use crate::engine::redis::reply::text_of;
 
 /// The fields of INFO, the answer to HELLO, and settings; what the server doesn't show isn't there.

@@ -4,25 +4,16 @@
 //! masters of a cluster have its slots, and how long it takes until one is replaced. What the server doesn't show to
 //! this user is told as unknown. The answers are those of one moment, and each command stands alone.
 
-use std::error::Error as _;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{error::Error as _, sync::Arc, time::Duration};
 
 use ::redis::{Cmd, Value};
 
-use crate::base::clock::Deadline;
-use crate::base::diagnosis::{Finding, Verdict};
-use crate::base::error::{Error, Result};
-use crate::base::name::Namespace;
-use crate::base::options::Options;
-use crate::engine::redis::failure::Failure;
-use crate::engine::redis::keys::SLOTS;
-use crate::engine::redis::lock_scripts::LockScripts;
-use crate::engine::redis::reply::text_of;
-use crate::engine::redis::server::Server;
-use crate::engine::redis::servers::greeting::greet;
-use crate::engine::redis::servers::heard::ask_all;
+use crate::base::{Deadline, Error, Finding, Namespace, Options, Result, diagnosis::Verdict};
 use crate::engine::redis::servers::view::{NodeLine, node_lines};
+use crate::engine::redis::servers::{greeting::greet, heard::ask_all};
+use crate::engine::redis::{
+    failure::Failure, keys::SLOTS, lock_scripts::LockScripts, reply::text_of, server::Server,
+};
 
 mod facts;
 mod rights;

@@ -10,13 +10,9 @@ use ::redis::{Cmd, Value};
 use uuid::Uuid;
 
 use super::Probe;
-use crate::base::diagnosis::Finding;
-use crate::base::error::Result;
-use crate::base::name::{Key, Namespace};
-use crate::base::sys;
-use crate::engine::redis::failure::Failure;
+use crate::base::{Finding, Key, Namespace, Result, sys};
 use crate::engine::redis::keys::{Keys, channel, slot_of, tag_of};
-use crate::engine::redis::settings::Kind;
+use crate::engine::redis::{failure::Failure, settings::Kind};
 
 const CHECK: &str = "rights";
 const INBOX: &str = "inbox";

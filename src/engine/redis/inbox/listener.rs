@@ -2,24 +2,17 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::{os::unix::net::UnixStream, time::Duration};
 
 use super::pubsub::{PubSub, Received};
 use super::state::State;
-use crate::base::backoff::Waits;
-use crate::base::cancel::Cancel;
-use crate::base::clock::Deadline;
-use crate::base::error::LostReason;
-use crate::base::sys::sync::Mutex;
 use crate::base::sys::{self, time};
+use crate::base::{Cancel, Deadline, LostReason, Waits, sys::sync::Mutex};
 use crate::engine::Revocations;
-use crate::engine::net::socket::wait_to_read;
-use crate::engine::net::{CHANNEL_UNUSED, LASTING, RECONNECT};
-use crate::engine::redis::failure::Failure;
-use crate::engine::redis::server::Server;
+use crate::engine::net::{CHANNEL_UNUSED, LASTING, RECONNECT, socket::wait_to_read};
+use crate::engine::redis::{failure::Failure, server::Server};
 
 /// An inbox in use, which its waiters and its thread share.
 pub(super) struct Listener {

@@ -51,26 +51,17 @@
 //! the answer to the command behind it. So PING is sent behind, and all errors before the answer to that are about
 //! SUNSUBSCRIBE.
 
-use std::fmt;
-use std::io;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::{fmt, io, time::Duration};
 
 use self::listener::{Listener, Receiver, level};
 pub(super) use self::state::Notification;
 use self::state::{Hears, Progress, Waiter};
 use super::keys::{channel, tag};
-use super::server::Server;
-use super::settings::Kind;
-use crate::base::cancel::Registration;
-use crate::base::clock::Deadline;
-use crate::base::name::Key;
-use crate::base::owner::Owner;
+use super::{server::Server, settings::Kind};
 use crate::base::sys::sync::{Condvar, Mutex};
-use crate::base::sys::time;
-use crate::engine::Revocations;
-use crate::engine::heartbeat::Listening;
-use crate::engine::net::FIRST_SUBSCRIPTION;
+use crate::base::{Deadline, Key, Owner, Registration, sys::time};
+use crate::engine::{Revocations, heartbeat::Listening, net::FIRST_SUBSCRIPTION};
 
 mod listener;
 mod pubsub;

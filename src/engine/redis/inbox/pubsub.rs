@@ -1,22 +1,16 @@
 //! The connection of an inbox: what the server was asked, what it still has to answer, what it sends unasked, and
 //! whether it is alive.
 
-use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{collections::VecDeque, os::fd::BorrowedFd, sync::Arc};
 
 use ::redis::{Cmd, ServerError, Value};
 
-use crate::base::clock::Deadline;
-use crate::base::sys::time;
-use crate::base::token::Token;
+use crate::base::{Deadline, Token, sys::time};
 use crate::engine::net::PUBSUB_SILENCE;
-use crate::engine::redis::connection::Connection;
-use crate::engine::redis::failure::Failure;
 use crate::engine::redis::keys::{broken_channel_beside, is_of_broken};
-use crate::engine::redis::reply::text_of;
 use crate::engine::redis::settings::{Kind, Settings};
+use crate::engine::redis::{connection::Connection, failure::Failure, reply::text_of};
 
 /// What to send to the server, in this order.
 #[derive(Debug, Default, PartialEq)]

@@ -10,12 +10,10 @@
 //!
 //! [`CHANNEL_UNUSED`]: crate::engine::net::CHANNEL_UNUSED
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use super::pubsub::{Changes, Received};
-use crate::base::sys::sync::Condvar;
-use crate::base::token::Token;
+use crate::base::{Token, sys::sync::Condvar};
 
 #[cfg(test)]
 mod tests;

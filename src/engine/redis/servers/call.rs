@@ -32,22 +32,16 @@
 //! Who takes slots over is known from look-ups. A process has had one within a quarter of its ttl when it takes a lock,
 //! and one that began when it found the slot at another node than before.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use ::redis::{Cmd, Value};
 
-use super::topology::Topology;
-use super::view;
-use crate::base::cancel::Cancel;
-use crate::base::clock::Deadline;
-use crate::base::error::Cause;
-use crate::base::sys::time;
-use crate::engine::Unanswered;
-use crate::engine::net::address::HostPort;
+use super::{topology::Topology, view};
+use crate::base::{Cancel, Cause, Deadline, sys::time};
 use crate::engine::redis::failure::{Failure, Redirect};
 use crate::engine::redis::script::{Command, Route, SameConnection};
 use crate::engine::redis::server::{Answer, Manner, Server, share};
+use crate::engine::{Unanswered, net::address::HostPort};
 
 const HOPS: u32 = 5;
 

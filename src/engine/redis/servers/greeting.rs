@@ -8,14 +8,10 @@ use super::call;
 use super::heard::{Heard, NoView, ask_all, worse};
 use super::sentinel::{Ask, Fields, Sentinels, masters};
 use super::topology::{AFTER_FIRST, Topology};
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
-use crate::base::sys::time;
+use crate::base::{Deadline, Error, Result, sys::time};
 use crate::engine::net::address::{Endpoint, HostPort, number};
-use crate::engine::redis::failure::Failure;
-use crate::engine::redis::script::Route;
-use crate::engine::redis::server::Server;
 use crate::engine::redis::settings::{Kind, Settings};
+use crate::engine::redis::{failure::Failure, script::Route, server::Server};
 
 /// Why servers can't be used.
 #[derive(Debug)]

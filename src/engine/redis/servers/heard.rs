@@ -20,22 +20,15 @@
 //! Each server is asked in a thread of its own, which ends with its answer, with the deadline, or within
 //! [`CANCEL_LATENESS`] of when the answers are dropped. So one that doesn't answer keeps nobody waiting.
 
-use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use super::map::Map;
-use super::view::View;
-use crate::base::cancel::Cancel;
-use crate::base::clock::Deadline;
+use super::{map::Map, view::View};
 use crate::base::sys;
 use crate::base::sys::channel::{self, Receiver};
-use crate::base::sys::sync::Mutex;
-use crate::engine::net::CANCEL_LATENESS;
-use crate::engine::net::address::HostPort;
-use crate::engine::redis::failure::Failure;
-use crate::engine::redis::server::Server;
+use crate::base::{Cancel, Deadline, sys::sync::Mutex};
+use crate::engine::net::{CANCEL_LATENESS, address::HostPort};
+use crate::engine::redis::{failure::Failure, server::Server};
 
 /// For how long the others may go on.
 #[derive(Debug)]

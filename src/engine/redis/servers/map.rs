@@ -24,9 +24,8 @@ use std::time::{Duration, Instant};
 use super::view::View;
 use crate::base::sys::time;
 use crate::engine::net::address::{Endpoint, HostPort};
-use crate::engine::redis::keys::SLOTS;
-use crate::engine::redis::server::Server;
 use crate::engine::redis::settings::{Kind, Settings};
+use crate::engine::redis::{keys::SLOTS, server::Server};
 
 #[cfg(test)]
 mod tests;

@@ -37,18 +37,14 @@
 use std::sync::Arc;
 
 pub(super) use self::greeting::Refused;
-use self::heard::Nodes;
 use self::sentinel::{Ask, Sentinels};
-use self::topology::Topology;
+use self::{heard::Nodes, topology::Topology};
 use super::failure::Failure;
 use super::script::{Command, Route};
 use super::server::{Answer, Manner, Server};
 use super::settings::{Address, At, Settings};
-use crate::base::clock::Deadline;
-use crate::base::error::{Error, Result};
-use crate::base::options::Options;
-use crate::engine::Unanswered;
-use crate::engine::net::address::Endpoint;
+use crate::base::{Deadline, Error, Options, Result};
+use crate::engine::{Unanswered, net::address::Endpoint};
 
 mod call;
 pub(super) mod greeting;

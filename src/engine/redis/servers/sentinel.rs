@@ -22,21 +22,17 @@
 //!   used twice. But where others have had the lock since, a release can't tell whether its first copy ended the lease:
 //!   by [`Answer::moved`](crate::engine::redis::server::Answer) its value isn't taken for stored.
 
-use std::cmp::Reverse;
-use std::fmt::Write as _;
-use std::sync::Arc;
+use std::{cmp::Reverse, fmt::Write as _, sync::Arc};
 
 use ::redis::Value;
 
 use super::heard::{Answers, Heard, NoView, Nodes, Patience, Said, ask_all};
 use super::view::View;
-use crate::base::clock::Deadline;
+use crate::base::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort, Login, number};
-use crate::engine::redis::failure::Failure;
-use crate::engine::redis::reply::text_of;
-use crate::engine::redis::script::Command;
-use crate::engine::redis::server::Server;
-use crate::engine::redis::settings::Settings;
+use crate::engine::redis::{
+    failure::Failure, reply::text_of, script::Command, server::Server, settings::Settings,
+};
 
 /// Who is asked which server has a name.
 #[derive(Debug)]

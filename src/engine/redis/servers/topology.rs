@@ -15,23 +15,17 @@
 //! one that is known: to lose the sentinels mustn't lose the locks. It is logged once, and for a second nobody waits
 //! for that reason again.
 
-use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{convert::Infallible, sync::Arc};
 
 use super::heard::{Answers, Heard, Patience, Said};
-use super::map::Map;
-use super::sentinel::Ask;
-use crate::base::cancel::Cancel;
-use crate::base::clock::Deadline;
+use super::{map::Map, sentinel::Ask};
 use crate::base::sys::channel::{Receiver, bounded};
-use crate::base::sys::sync::Mutex;
 use crate::base::sys::{self, time};
+use crate::base::{Cancel, Deadline, sys::sync::Mutex};
 use crate::engine::net::{CANCEL_LATENESS, SHORTEST_SHARE};
-use crate::engine::redis::failure::Failure;
-use crate::engine::redis::keys::slot_of;
 use crate::engine::redis::server::{Server, share};
-use crate::engine::redis::settings::Settings;
+use crate::engine::redis::{failure::Failure, keys::slot_of, settings::Settings};
 
 /// How long after one look-up began the next may begin, so that many callers at once don't burden the nodes.
 const APART: Duration = Duration::from_millis(100);

@@ -5,18 +5,15 @@
 //! to have a slot, the one with the higher epoch has it. It is the only command that tells config epochs, and which
 //! slots are on their way: these of the node itself alone.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use ::redis::Value;
 
-use crate::base::clock::Deadline;
+use crate::base::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort};
-use crate::engine::redis::failure::Failure;
-use crate::engine::redis::keys::SLOTS;
-use crate::engine::redis::reply::text_of;
-use crate::engine::redis::script::Command;
-use crate::engine::redis::server::Server;
+use crate::engine::redis::{
+    failure::Failure, keys::SLOTS, reply::text_of, script::Command, server::Server,
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,10 @@
 //! Why a request isn't done.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use super::jute::Malformed;
-use crate::base::error::{Cause, Error};
-use crate::engine::net::stream::is_about_our_certificate;
-use crate::engine::{Unanswered, denied};
+use crate::base::{Cause, Error};
+use crate::engine::{Unanswered, denied, net::stream::is_about_our_certificate};
 
 /// Why a request isn't done.
 #[derive(Debug)]

@@ -43,26 +43,19 @@
 //! - *A fork.* A child sends nothing, takes no lock, and closes nothing: for it the session has ended. It opens
 //!   another.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 pub(super) use self::failure::{Code, Failure};
-use self::ops::Answer;
 pub(super) use self::ops::{Change, Kind, Op, Refused, Replies, Reply, Stat};
-use self::pending::Item;
 use self::servers::{Bounds, Connection, Servers};
 pub(super) use self::servers::{Hosts, Word};
 pub(super) use self::shared::News;
 use self::shared::{Phase, Shared};
-use self::watch::AnswerSlot;
 pub(super) use self::watch::{WatchEvent, Watcher};
 use self::wire::{Handshake, LONGEST_REQUEST};
+use self::{ops::Answer, pending::Item, watch::AnswerSlot};
 use super::address::Address;
-use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::{Error, Result};
-use crate::base::fork::Process;
-use crate::base::options::Options;
+use crate::base::{BootInstant, Clock, Deadline, Error, Options, Process, Result};
 use crate::engine::Unanswered;
 
 mod failure;

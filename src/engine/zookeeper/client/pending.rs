@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::ops::{Answer, Change, Op};
 use super::watch::{AnswerSlot, Listening, WatchEvent, Watched};
 use super::wire::{Acl, Expected, frame};
-use crate::base::clock::BootInstant;
+use crate::base::BootInstant;
 
 /// A request that was sent.
 #[derive(Debug)]

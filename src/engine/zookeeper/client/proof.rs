@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::base::clock::BootInstant;
+use crate::base::BootInstant;
 
 /// Since when the servers are known to keep a session, from what was asked and answered.
 ///

@@ -1,22 +1,14 @@
 //! The servers that keep sessions: their hosts, what they have said about sessions, and how a connection begins.
 
-use std::collections::BTreeMap;
-use std::io::Read;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeMap, io::Read, sync::Arc, time::Duration};
 
-use super::failure::Failure;
 use super::jute::{Decoder, Frames};
-use super::ops::Op;
 use super::wire::{AUTH_FAILED, AUTH_XID, Acl, Handshake, frame, header, login, number};
-use crate::base::clock::{BootInstant, Clock, Deadline};
-use crate::base::error::{Error, Result as PublicResult};
-use crate::engine::net::address::Endpoint;
-use crate::engine::net::connector::Connector;
+use super::{failure::Failure, ops::Op};
+use crate::base::{BootInstant, Clock, Deadline, Error, Result as PublicResult};
 use crate::engine::net::pool::{Rotation, Turns};
-use crate::engine::net::stream::ReadHalf;
-use crate::engine::net::stream::why_closed;
-use crate::engine::net::tls::Trust;
+use crate::engine::net::stream::{ReadHalf, why_closed};
+use crate::engine::net::{address::Endpoint, connector::Connector, tls::Trust};
 use crate::engine::zookeeper::address::{Address, Auth};
 
 /// The hosts of a locker. All its sessions share them, so that one look-up of a name serves all callers.

@@ -1,8 +1,6 @@
 //! A session, as its callers and its thread share it.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::failure::{Code, Failure};
 use super::jute::{Decoder, Malformed};
@@ -12,15 +10,10 @@ use super::proof::Proof;
 use super::servers::{Connection, Servers};
 use super::watch::{WatchEvent, Watches};
 use super::wire::{Handshake, Header, number};
-use crate::base::cancel::Cancel;
-use crate::base::clock::{BootInstant, Clock, Deadline};
 use crate::base::sys::sync::{Condvar, Mutex, MutexGuard, TimedGuard, TimedMutex};
-use crate::base::sys::time;
-use crate::engine::Unanswered;
-use crate::engine::net::CANCEL_LATENESS;
-use crate::engine::net::socket::Closer;
-use crate::engine::net::stream::WriteHalf;
-use crate::engine::zookeeper::teller::Teller;
+use crate::base::{BootInstant, Cancel, Clock, Deadline, sys::time};
+use crate::engine::net::{CANCEL_LATENESS, socket::Closer, stream::WriteHalf};
+use crate::engine::{Unanswered, zookeeper::teller::Teller};
 
 /// A session, as its callers and its thread share it. A lock that stands below another is never held when that is
 /// taken.

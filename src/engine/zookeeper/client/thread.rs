@@ -1,18 +1,14 @@
 //! The thread of a session: it reads what servers send, beats, and connects anew.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use super::failure::Failure;
-use super::jute::Decoder;
-use super::servers::Connection;
 use super::shared::{News, Shared, State};
 use super::watch::{Event, WatchEvent};
 use super::wire::{AUTH_FAILED, EVENT_XID, NO_SASL, SESSION_EXPIRED, SESSION_MOVED, event, header};
-use crate::base::backoff::Waits;
-use crate::base::clock::{BootInstant, Deadline};
+use super::{failure::Failure, jute::Decoder, servers::Connection};
 use crate::base::sys::{self, time};
+use crate::base::{BootInstant, Deadline, Waits};
 use crate::engine::net::{LASTING, RECONNECT};
 
 /// What the thread waits at least, before it looks again whether it can beat.

@@ -1,14 +1,11 @@
 //! What a caller waits for: the answers to what it asked, and the change of a node.
 
-use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Weak};
+use std::{collections::HashMap, fmt};
 
 use super::failure::Failure;
-use crate::base::clock::Deadline;
-use crate::base::limits::LONGEST_SLEEP;
 use crate::base::sys::sync::{Condvar, Mutex};
-use crate::base::sys::time;
+use crate::base::{Deadline, limits::LONGEST_SLEEP, sys::time};
 
 /// What one thread waits for, and another tells.
 #[derive(Debug, Default)]
