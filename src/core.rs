@@ -77,7 +77,7 @@ impl Core {
     /// `InvalidName`, and `Unsupported` when the engine can't do it.
     pub(crate) fn claim(&self, namespace: &Namespace, name: &str, mode: Mode) -> Result<Claim> {
         let capabilities = self.engine.capabilities();
-        capabilities.check(mode, self.options.prefer, self.engine.place())?;
+        capabilities.check(mode, self.options.prefer, self.engine.endpoint())?;
         Ok(Claim {
             key: Key::new(namespace, name)?,
             names: self.no_names.clone(),
@@ -92,7 +92,7 @@ impl Core {
     /// `Unsupported` when the engine can't give so many names, all or none.
     pub(crate) fn check_several_names(&self, count: usize) -> Result<()> {
         let capabilities = self.engine.capabilities();
-        capabilities.check_names(count, self.engine.place())
+        capabilities.check_names(count, self.engine.endpoint())
     }
 
     /// A thread for the lease that is about to be taken, if it will need one.

@@ -307,7 +307,11 @@ impl<'a> Acquirer<'a> {
 
     fn too_slow(&self) -> Error {
         let cause = "its answers take as long as the ttl";
-        Error::unavailable(Some(self.claim.key.name()), self.core.engine.place(), cause)
+        Error::unavailable(
+            Some(self.claim.key.name()),
+            self.core.engine.endpoint(),
+            cause,
+        )
     }
 
     fn log_wait(&mut self, holder: Option<String>) {

@@ -63,7 +63,7 @@ impl fmt::Debug for Scripted {
 }
 
 impl Engine for Scripted {
-    fn place(&self) -> &str {
+    fn endpoint(&self) -> &str {
         "a script"
     }
 

@@ -81,16 +81,16 @@ impl WaitLog {
     }
 
     fn suspect(&mut self, claim: &Claim, core: &Core) -> Option<Suspicion> {
-        let (name, place) = (claim.key.name(), core.engine.place());
+        let (name, endpoint) = (claim.key.name(), core.engine.endpoint());
         let process = Process::current();
-        if held_by_thread::has_taken(claim, place, process) {
+        if held_by_thread::has_taken(claim, endpoint, process) {
             let text = format!(
                 "waiting for lock {name:?}: this thread took it, by a guard that wasn't dropped yet: \
                  it waits for itself, unless the guard has moved to another thread"
             );
             return Some(Suspicion::begin(text));
         }
-        self.in_wait = InWait::begin(claim, place, process);
+        self.in_wait = InWait::begin(claim, endpoint, process);
         let own = self.in_wait.as_ref()?.waits_for_itself()?;
         Some(Suspicion::begin(format!(
             "waiting for lock {name:?}: threads of this process wait for each other, in the end for lock {own:?}, \
@@ -103,7 +103,7 @@ impl WaitLog {
         if self.outage.is_none() {
             self.outage = Some(since);
             let observer = &core.options.observer;
-            observer.outage_began(&claim.key, core.engine.place(), error);
+            observer.outage_began(&claim.key, core.engine.endpoint(), error);
             log::debug!("{}: trying again", ErrorChain(error));
         }
     }
@@ -111,10 +111,10 @@ impl WaitLog {
     /// Tells that the outage is over, if it was told.
     pub(crate) fn answer(&mut self, claim: &Claim, core: &Core) {
         if let Some(since) = self.outage.take() {
-            let (name, place) = (claim.key.name(), core.engine.place());
+            let (name, endpoint) = (claim.key.name(), core.engine.endpoint());
             let observer = &core.options.observer;
-            observer.outage_ended(&claim.key, place, || passed(core, since));
-            log::debug!("lock {name:?}: {place} answers again");
+            observer.outage_ended(&claim.key, endpoint, || passed(core, since));
+            log::debug!("lock {name:?}: {endpoint} answers again");
         }
     }
 
@@ -152,7 +152,7 @@ impl WaitLog {
         }
         let observer = &core.options.observer;
         if let (Some(error @ Error::Unavailable { .. }), None) = (error, self.outage) {
-            observer.outage_began(&claim.key, core.engine.place(), error);
+            observer.outage_began(&claim.key, core.engine.endpoint(), error);
         }
         if self.waits && !self.has_lock {
             observer.tell(|| Event::GaveUp {

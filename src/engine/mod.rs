@@ -53,10 +53,10 @@ mod zookeeper;
 
 /// Where locks live.
 ///
-/// The engine of a unit test has a place, a wait and changes.
+/// The engine of a unit test has an endpoint, a wait and changes.
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
-    /// For errors: where locks live, without user and password.
-    fn place(&self) -> &str;
+    /// Where locks live, for errors and logs: a URL without user and password.
+    fn endpoint(&self) -> &str;
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
@@ -76,7 +76,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 
     /// How a name stands. Takes nothing.
     fn inspect(&self, _key: &Key, _deadline: &Deadline) -> Result<Inspection> {
-        Err(unsupported(self.place(), "inspecting locks"))
+        Err(unsupported(self.endpoint(), "inspecting locks"))
     }
 
     /// Some of the names in use that begin with `prefix`. The first page has the default cursor. A name may be on two
@@ -88,27 +88,27 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         _cursor: Cursor,
         _deadline: &Deadline,
     ) -> Result<Page> {
-        Err(unsupported(self.place(), "listing locks"))
+        Err(unsupported(self.endpoint(), "listing locks"))
     }
 
     /// Ends all leases of a name, counts its token up, and lets in the next. Says who had them.
     fn break_lock(&self, _key: &Key, _deadline: &Deadline) -> Result<Vec<Holder>> {
-        Err(unsupported(self.place(), "breaking locks"))
+        Err(unsupported(self.endpoint(), "breaking locks"))
     }
 
     /// How many permits are free, of so many.
     fn free_permits(&self, _key: &Key, _of: u32, _deadline: &Deadline) -> Result<u32> {
-        Err(unsupported(self.place(), "semaphores"))
+        Err(unsupported(self.endpoint(), "semaphores"))
     }
 
     /// The value, whoever holds the lock.
     fn load(&self, _key: &Key, _deadline: &Deadline) -> Result<Stored> {
-        Err(unsupported(self.place(), "values"))
+        Err(unsupported(self.endpoint(), "values"))
     }
 
     /// Deletes the value, whoever holds the lock.
     fn remove(&self, _key: &Key, _deadline: &Deadline) -> Result<()> {
-        Err(unsupported(self.place(), "values"))
+        Err(unsupported(self.endpoint(), "values"))
     }
 
     /// For errors: where the value is stored.
@@ -197,36 +197,41 @@ impl Default for Capabilities {
 }
 
 impl Capabilities {
-    /// Refuses what the engine at `place` can't do.
-    pub(crate) fn check(self, mode: Mode, prefer: Prefer, place: &str) -> Result<()> {
+    /// Refuses what the engine at `endpoint` can't do.
+    pub(crate) fn check(self, mode: Mode, prefer: Prefer, endpoint: &str) -> Result<()> {
         if mode == Mode::Shared && prefer != Prefer::Fair && !self.preference {
-            return Err(unsupported(place, "a preference for readers or writers"));
+            return Err(unsupported(endpoint, "a preference for readers or writers"));
         }
         Ok(())
     }
 
-    /// Refuses so many names, all or none, if the engine at `place` can't.
-    pub(crate) fn check_names(self, count: usize, place: &str) -> Result<()> {
+    /// Refuses so many names, all or none, if the engine at `endpoint` can't.
+    pub(crate) fn check_names(self, count: usize, endpoint: &str) -> Result<()> {
         if count > self.most_names {
             let what = format!("a lock of more than {} names", self.most_names);
-            return Err(unsupported(place, &what));
+            return Err(unsupported(endpoint, &what));
         }
         Ok(())
     }
 }
 
-/// The error for what the engine at `place` can't do.
-pub(crate) fn unsupported(place: &str, what: &str) -> Error {
+/// The error for what the engine at `endpoint` can't do.
+pub(crate) fn unsupported(endpoint: &str, what: &str) -> Error {
     Error::Unsupported {
-        what: format!("{what} on {place}: use redis://, file: or memory:"),
+        what: format!("{what} on {endpoint}: use redis://, file: or memory:"),
     }
 }
 
 /// The error for a user that may not do this.
-fn denied(name: Option<&str>, place: &str, advice: &'static str, cause: impl Into<Cause>) -> Error {
+fn denied(
+    name: Option<&str>,
+    endpoint: &str,
+    advice: &'static str,
+    cause: impl Into<Cause>,
+) -> Error {
     Error::Denied {
         name: name.map(String::from),
-        engine: place.to_owned(),
+        engine: endpoint.to_owned(),
         advice,
         source: cause.into(),
     }

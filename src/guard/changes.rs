@@ -126,7 +126,7 @@ impl LockGuard {
             return Err(Error::Unsupported { what });
         }
         let (reading, capabilities) = (self.claim.shared(), core.engine.capabilities());
-        capabilities.check(reading.mode, reading.prefer, core.engine.place())?;
+        capabilities.check(reading.mode, reading.prefer, core.engine.endpoint())?;
         self.check()?;
         let Some((mut lease, turn)) = self.monitor.end() else {
             return Err(self.lost_error());

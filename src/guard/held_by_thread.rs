@@ -67,15 +67,15 @@ pub(super) fn used(held: &Held) {
     }
 }
 
-/// Whether this thread took one of these names at that place, by whichever locker, and still has it.
-pub(crate) fn has_taken(claim: &Claim, place: &str, process: Process) -> bool {
+/// Whether this thread took one of these names at that endpoint, by whichever locker, and still has it.
+pub(crate) fn has_taken(claim: &Claim, endpoint: &str, process: Process) -> bool {
     let found = TAKEN.try_with(|taken| {
         let taken = taken.borrow();
         let mut own = taken.locks.iter().filter(|lock| lock.process == process);
         own.any(|lock| {
             let held = lock.held.upgrade();
             held.is_some_and(|held| {
-                held.thread() == number() && held.has_one_of(claim.keys(), place)
+                held.thread() == number() && held.has_one_of(claim.keys(), endpoint)
             })
         })
     });
@@ -110,7 +110,7 @@ struct Waiting(Mutex<Vec<Arc<Waiter>>>);
 struct Waiter {
     id: u64,
     thread: u64,
-    place: String,
+    endpoint: String,
     wants: Vec<Key>,
     has: Vec<Weak<Held>>,
 }
@@ -121,7 +121,7 @@ pub(crate) struct InWait(Arc<Waiter>);
 
 impl InWait {
     /// `None` for a thread that holds nothing.
-    pub(crate) fn begin(claim: &Claim, place: &str, process: Process) -> Option<Self> {
+    pub(crate) fn begin(claim: &Claim, endpoint: &str, process: Process) -> Option<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let has = all(process);
         if has.is_empty() {
@@ -130,7 +130,7 @@ impl InWait {
         let waiter = Arc::new(Waiter {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             thread: number(),
-            place: place.to_owned(),
+            endpoint: endpoint.to_owned(),
             wants: claim.keys().to_vec(),
             has,
         });
@@ -175,7 +175,7 @@ impl Waiter {
         let mut held = self.has.iter().filter_map(Weak::upgrade);
         held.any(|held| {
             held.thread() == self.thread
-                && held.has_one_of(std::slice::from_ref(key), &waiter.place)
+                && held.has_one_of(std::slice::from_ref(key), &waiter.endpoint)
         })
     }
 }

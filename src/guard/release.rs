@@ -364,8 +364,8 @@ impl LockGuard {
                         UNCLEAR,
                     ),
                 };
-                let place = self.core.engine.place();
-                Err(Error::unavailable(Some(self.name()), place, cause).advising(advice))
+                let endpoint = self.core.engine.endpoint();
+                Err(Error::unavailable(Some(self.name()), endpoint, cause).advising(advice))
             }
         }
     }

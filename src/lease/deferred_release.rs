@@ -255,7 +255,7 @@ mod tests {
     struct Recorder(Sender<(Ending, Duration)>);
 
     impl Engine for Recorder {
-        fn place(&self) -> &str {
+        fn endpoint(&self) -> &str {
             "a recorder"
         }
 
@@ -302,7 +302,7 @@ mod tests {
     struct Unreachable(Sender<Owner>);
 
     impl Engine for Unreachable {
-        fn place(&self) -> &str {
+        fn endpoint(&self) -> &str {
             "nowhere"
         }
 

@@ -174,11 +174,11 @@ impl<T: Send> LeaseMonitor<T> {
         self.state.lock().lost
     }
 
-    /// Whether it is a lease of one of these names at that place.
-    pub(crate) fn has_one_of(&self, keys: &[Key], place: &str) -> bool {
+    /// Whether it is a lease of one of these names at that endpoint.
+    pub(crate) fn has_one_of(&self, keys: &[Key], endpoint: &str) -> bool {
         let state = self.state.lock();
         let lease = state.lease.as_ref().filter(|_| state.lost.is_none());
-        self.engine.place() == place
+        self.engine.endpoint() == endpoint
             && lease.is_some_and(|lease| lease.claim.keys().iter().any(|key| keys.contains(key)))
     }
 

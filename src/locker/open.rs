@@ -57,9 +57,9 @@ impl Locker {
         match env::var(VARIABLE) {
             Err(VarError::NotPresent) => {
                 let locker = Locker::open("file:")?;
-                let place = locker.core().engine.place();
+                let endpoint = locker.core().engine.endpoint();
                 log::warn!(
-                    "{VARIABLE} isn't set: locks live in {place}, and exclude only processes of this user on this host"
+                    "{VARIABLE} isn't set: locks live in {endpoint}, and exclude only processes of this user on this host"
                 );
                 Ok(locker)
             }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::world::{PLACE, Waiting, World, cut};
+use super::world::{ENDPOINT, Waiting, World, cut};
 use crate::base::{
     Deadline, Ending, Error, Finding, Holder, Inspection, Key, Namespace, Options, Result, Stored,
     sys::time,
@@ -51,7 +51,7 @@ impl FakeEngine {
         asking: Asking,
         ask: impl FnOnce(&MemoryEngine) -> T,
     ) -> Result<T, Unanswered> {
-        let unavailable = |cause: &str| Error::unavailable(name, PLACE, cause);
+        let unavailable = |cause: &str| Error::unavailable(name, ENDPOINT, cause);
         if self.world.is_out() {
             return Err(Unanswered::unsent(unavailable("the test says so")));
         }
@@ -88,8 +88,8 @@ impl FakeEngine {
 }
 
 impl Engine for FakeEngine {
-    fn place(&self) -> &str {
-        PLACE
+    fn endpoint(&self) -> &str {
+        ENDPOINT
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {

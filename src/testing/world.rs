@@ -15,7 +15,7 @@ use crate::lease::{monitor::LeaseMonitor, renewer::Tend};
 use crate::{core::Core, queue::Turn};
 
 /// Where a fake's locks live, as errors call it.
-pub(super) const PLACE: &str = "fake:";
+pub(super) const ENDPOINT: &str = "fake:";
 
 /// What the lockers of a fake share.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl World {
     pub(super) fn new() -> Arc<Self> {
         let clock = FakeClock::new();
         Arc::new(World {
-            memory: MemoryEngine::private(PLACE, Arc::new(clock.clone())),
+            memory: MemoryEngine::private(ENDPOINT, Arc::new(clock.clone())),
             clock,
             waits: Waits::default(),
             network: Mutex::default(),

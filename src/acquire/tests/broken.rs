@@ -10,8 +10,8 @@ struct Watched {
 }
 
 impl Engine for Watched {
-    fn place(&self) -> &str {
-        self.engine.place()
+    fn endpoint(&self) -> &str {
+        self.engine.endpoint()
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {

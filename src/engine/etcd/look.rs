@@ -227,7 +227,7 @@ impl EtcdWatch {
                 time_to_acquire: time_to_acquire(request.ttl),
                 looks: None,
                 revision: blocker.revision,
-                endpoint: store.client.place().to_owned(),
+                endpoint: store.client.endpoint().to_owned(),
             },
             holder: None,
         })

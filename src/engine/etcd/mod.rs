@@ -69,9 +69,9 @@ fn warn_of_version(client: &Client, deadline: &Deadline) {
     let status = client.any_status(deadline);
     let version = status.map(|status| status.version).unwrap_or_default();
     if version.is_empty() {
-        log::debug!("{} doesn't tell its version", client.place());
+        log::debug!("{} doesn't tell its version", client.endpoint());
     } else if let Some(what) = operators::breaks_exclusion(&version) {
-        log::warn!("{} is etcd {version}, where {what}", client.place());
+        log::warn!("{} is etcd {version}, where {what}", client.endpoint());
     }
 }
 
@@ -89,8 +89,8 @@ const MOST_NAMES: usize = 40;
 impl LineStore for EtcdStore {
     type Watch = EtcdWatch;
 
-    fn place(&self) -> &str {
-        self.client.place()
+    fn endpoint(&self) -> &str {
+        self.client.endpoint()
     }
 
     fn capabilities(&self) -> Capabilities {

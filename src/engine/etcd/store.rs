@@ -40,7 +40,7 @@ impl EtcdStore {
     }
 
     pub(super) fn error(&self, name: Option<&str>, failure: Failure) -> Error {
-        failure.into_error(name, self.client.place())
+        failure.into_error(name, self.client.endpoint())
     }
 
     pub(super) fn unanswered(&self, name: &str, why: Unanswered<Failure>) -> Unanswered {
@@ -156,7 +156,7 @@ impl EtcdStore {
         }
         log::warn!(
             "the data of etcd is older than it was: {} knew revision {}, and it is at {}",
-            self.client.place(),
+            self.client.endpoint(),
             before.lease.revision,
             answer.revision
         );

@@ -28,7 +28,7 @@ pub(super) const DISK: &str = "the directory, its disk and its rights";
 pub(super) struct Files {
     pub(super) root: Root,
     /// For errors: `file:///dir`.
-    pub(super) place: String,
+    pub(super) endpoint: String,
     /// The files of names that were used last.
     names: Mutex<HashMap<Key, Arc<NameFile>>>,
     pub(super) presences: OwnPresences,
@@ -52,7 +52,7 @@ impl AfterFork for InUse {
 
 impl Files {
     /// Those of a directory: all lockers of a process use the same.
-    pub(super) fn open(root: Root, place: String) -> Arc<Self> {
+    pub(super) fn open(root: Root, endpoint: String) -> Arc<Self> {
         static IN_USE: OnceLock<ForkLocal<InUse>> = OnceLock::new();
         let in_use = get_or_make(&IN_USE, || ForkLocal::new(InUse::default()));
         let mut all = in_use.get().0.lock();
@@ -61,16 +61,16 @@ impl Files {
         if let Some(files) = open.find(|files| files.root.path() == root.path()) {
             return files;
         }
-        let files = Arc::new(Files::of(root, place));
+        let files = Arc::new(Files::of(root, endpoint));
         all.push(Arc::downgrade(&files));
         files
     }
 
     /// Of nobody else.
-    pub(super) fn of(root: Root, place: String) -> Self {
+    pub(super) fn of(root: Root, endpoint: String) -> Self {
         Files {
             root,
-            place,
+            endpoint,
             names: Mutex::default(),
             presences: OwnPresences::default(),
             receivers: Receivers::default(),
@@ -158,10 +158,10 @@ impl Files {
         let name = Some(key.name());
         match cause.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                denied(name, &self.place, RIGHTS, cause)
+                denied(name, &self.endpoint, RIGHTS, cause)
             }
-            ErrorKind::QuotaExceeded => Error::engine(name, &self.place, LENGTH, cause),
-            _ if is_exhausted(&cause) => Error::engine(name, &self.place, DESCRIPTORS, cause),
+            ErrorKind::QuotaExceeded => Error::engine(name, &self.endpoint, LENGTH, cause),
+            _ if is_exhausted(&cause) => Error::engine(name, &self.endpoint, DESCRIPTORS, cause),
             ErrorKind::IsADirectory => {
                 let path = self.root.path().join(file);
                 let (name, key) = (key.name().to_owned(), path.display().to_string());
@@ -171,7 +171,7 @@ impl Files {
                     reason: "it is no regular file".to_owned(),
                 }
             }
-            _ => Error::engine(name, &self.place, DISK, cause),
+            _ => Error::engine(name, &self.endpoint, DISK, cause),
         }
     }
 
@@ -190,14 +190,14 @@ impl Files {
             "{} stays locked by another program",
             self.path(key).display()
         );
-        Error::unavailable(Some(key.name()), &self.place, cause)
+        Error::unavailable(Some(key.name()), &self.endpoint, cause)
     }
 }
 
 impl fmt::Debug for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Files")
-            .field("place", &self.place)
+            .field("endpoint", &self.endpoint)
             .finish_non_exhaustive()
     }
 }

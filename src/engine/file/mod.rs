@@ -57,7 +57,7 @@ impl FileEngine {
         } else {
             directory_of(url)?
         };
-        let place = format!("file://{}", directory.display());
+        let endpoint = format!("file://{}", directory.display());
         let root = Root::new(directory, private);
         let found = match root.find() {
             // Whatever needs it first opens it: a descriptor may be free by then.
@@ -67,18 +67,18 @@ impl FileEngine {
         match found {
             Ok(Some(found)) => {
                 if let Err(e) = upkeep::sweep(&found) {
-                    log::debug!("can't remove what ended processes left in {place}: {e}");
+                    log::debug!("can't remove what ended processes left in {endpoint}: {e}");
                 }
-                let files = Files::open(root, place);
+                let files = Files::open(root, endpoint);
                 Ok(FileEngine { files })
             }
             Ok(None) => {
-                let files = Files::open(root, place);
+                let files = Files::open(root, endpoint);
                 files.root.let_make();
                 Ok(FileEngine { files })
             }
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-                Err(denied(None, &place, RIGHTS, e))
+                Err(denied(None, &endpoint, RIGHTS, e))
             }
             Err(e) => {
                 let reason = format!("{}: {e}: name a directory", root.path().display());
@@ -209,8 +209,8 @@ impl FileEngine {
 }
 
 impl Engine for FileEngine {
-    fn place(&self) -> &str {
-        &self.files.place
+    fn endpoint(&self) -> &str {
+        &self.files.endpoint
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -260,14 +260,14 @@ impl Engine for FileEngine {
     ) -> Result<Vec<Finding>> {
         let found = self.files.root.get_or_make();
         let found = found.and_then(|found| upkeep::diagnose(&found, self.files.root.is_private()));
-        found.map_err(|e| Error::engine(None, &self.files.place, files::DISK, e))
+        found.map_err(|e| Error::engine(None, &self.files.endpoint, files::DISK, e))
     }
 
     /// A child has copies of its parent's files, and nothing to do with them.
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
         let files = &self.files;
         Some(Arc::new(FileEngine {
-            files: Files::open(files.root.anew(), files.place.clone()),
+            files: Files::open(files.root.anew(), files.endpoint.clone()),
         }))
     }
 
@@ -293,7 +293,7 @@ impl Engine for FileEngine {
             Some(root) => root.files_below(),
             None => Ok(Vec::new()),
         });
-        let paths = paths.map_err(|e| Error::engine(None, &self.files.place, DISK, e))?;
+        let paths = paths.map_err(|e| Error::engine(None, &self.files.endpoint, DISK, e))?;
         let mut names = Vec::new();
         for path in paths {
             let key = key_of(namespace, &path);

@@ -319,7 +319,7 @@ fn next_token(store: &impl LineLeases, request: Request<'_>, last_used: u64) -> 
         );
         Error::engine(
             Some(name),
-            store.place(),
+            store.endpoint(),
             "how often it is passed on",
             cause,
         )

@@ -18,8 +18,8 @@ use crate::engine::{
 pub(crate) struct LineEngine<S>(pub(crate) Arc<S>);
 
 impl<S: LineLeases + LineOperators> Engine for LineEngine<S> {
-    fn place(&self) -> &str {
-        self.0.place()
+    fn endpoint(&self) -> &str {
+        self.0.endpoint()
     }
 
     fn capabilities(&self) -> Capabilities {

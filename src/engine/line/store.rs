@@ -31,7 +31,7 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
     type Watch: LineWatch;
 
     /// For errors: where the locks live, without user and password.
-    fn place(&self) -> &str;
+    fn endpoint(&self) -> &str;
 
     fn capabilities(&self) -> Capabilities;
 

@@ -51,7 +51,7 @@ impl LineWatch for FakeWatch {
 impl LineStore for Fake {
     type Watch = FakeWatch;
 
-    fn place(&self) -> &str {
+    fn endpoint(&self) -> &str {
         "fake"
     }
 

@@ -163,8 +163,8 @@ impl<S: LineStore> LineWait<S> {
                 return Ok(answer);
             }
             if deadline.is_over() {
-                let (name, place) = (Some(request.key().name()), self.store.place());
-                let error = Error::unavailable(name, place, "there was no time to ask again");
+                let (name, endpoint) = (Some(request.key().name()), self.store.endpoint());
+                let error = Error::unavailable(name, endpoint, "there was no time to ask again");
                 return Err(Unanswered::unsent(error));
             }
             asking.looks += 1;

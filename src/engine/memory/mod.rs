@@ -22,7 +22,7 @@ use crate::base::{
 #[cfg(test)]
 mod tests;
 
-const PLACE: &str = "memory:";
+const ENDPOINT: &str = "memory:";
 
 /// A pause is at most this long by the options' bounds; a longer one would only be cut.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -31,12 +31,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryEngine {
     /// `memory:`, and the name if it has one.
-    place: Arc<str>,
+    endpoint: Arc<str>,
     clock: Arc<dyn Clock>,
     memory: Arc<Memory>,
 }
 
-/// What the lockers of one place share.
+/// What the lockers of one endpoint share.
 #[derive(Debug, Default)]
 struct Memory {
     state: Mutex<State>,
@@ -98,13 +98,13 @@ impl Memories {
 }
 
 impl MemoryEngine {
-    /// That of a place, `memory:` or `memory:<name>`.
-    pub(crate) fn open(place: &str) -> Arc<Self> {
+    /// That of an endpoint, `memory:` or `memory:<name>`.
+    pub(crate) fn open(endpoint: &str) -> Arc<Self> {
         static MEMORIES: OnceLock<ForkLocal<Memories>> = OnceLock::new();
         let memories = get_or_make(&MEMORIES, || ForkLocal::new(Memories::default()));
-        let name = place.strip_prefix(PLACE).unwrap_or_default();
+        let name = endpoint.strip_prefix(ENDPOINT).unwrap_or_default();
         Arc::new(MemoryEngine {
-            place: place.into(),
+            endpoint: endpoint.into(),
             clock: Arc::new(BootClock),
             memory: memories.get().of(name),
         })
@@ -112,9 +112,9 @@ impl MemoryEngine {
 
     /// One apart from all others.
     #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn private(place: &str, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn private(endpoint: &str, clock: Arc<dyn Clock>) -> Self {
         MemoryEngine {
-            place: place.into(),
+            endpoint: endpoint.into(),
             clock,
             memory: Arc::default(),
         }
@@ -178,8 +178,8 @@ impl MemoryEngine {
 }
 
 impl Engine for MemoryEngine {
-    fn place(&self) -> &str {
-        &self.place
+    fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
@@ -235,7 +235,7 @@ impl Engine for MemoryEngine {
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
-        Some(MemoryEngine::open(&self.place))
+        Some(MemoryEngine::open(&self.endpoint))
     }
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
@@ -248,8 +248,8 @@ impl Engine for MemoryEngine {
     }
 
     fn value_key(&self, key: &Key) -> String {
-        let apart = if *self.place == *PLACE { "" } else { "/" };
-        format!("{}{apart}{}", self.place, key.name())
+        let apart = if *self.endpoint == *ENDPOINT { "" } else { "/" };
+        format!("{}{apart}{}", self.endpoint, key.name())
     }
 
     fn free_permits(&self, key: &Key, of: u32, _deadline: &Deadline) -> Result<u32> {

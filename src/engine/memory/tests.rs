@@ -88,7 +88,7 @@ impl Client {
 impl World {
     fn new() -> Self {
         let clock = ManualClock::new();
-        let engine = MemoryEngine::private(PLACE, clock.clone());
+        let engine = MemoryEngine::private(ENDPOINT, clock.clone());
         World { engine, clock }
     }
 

@@ -71,7 +71,7 @@ impl LockScripts {
         script.call_for(request.claim, needs, &[&[owner], arguments].concat())
     }
 
-    pub(super) fn place(&self) -> &str {
+    pub(super) fn endpoint(&self) -> &str {
         &self.servers.settings().shown
     }
 
@@ -175,7 +175,7 @@ impl LockScripts {
     }
 
     pub(super) fn unavailable(&self, key: &Key, cause: impl Into<Cause>) -> Error {
-        Error::unavailable(Some(key.name()), self.place(), cause)
+        Error::unavailable(Some(key.name()), self.endpoint(), cause)
     }
 
     /// With one name, a script finds a conflict before it changes anything. Any other error may come after a change.
@@ -194,27 +194,29 @@ impl LockScripts {
 
     pub(super) fn error(&self, key: Option<&Key>, failure: Failure) -> Error {
         let name = key.map(Key::name);
-        let place = self.place();
+        let endpoint = self.endpoint();
         match failure {
             Failure::Closed(cause)
             | Failure::TimedOut(cause)
             | Failure::Demoted(cause)
             | Failure::TryAgain(cause)
             | Failure::ClusterDown(cause)
-            | Failure::Busy(cause) => Error::unavailable(name, place, cause),
-            Failure::Redirected(redirect) => Error::unavailable(name, place, redirect.to_string()),
-            Failure::Denied(cause) => denied(name, place, LOGIN, cause),
+            | Failure::Busy(cause) => Error::unavailable(name, endpoint, cause),
+            Failure::Redirected(redirect) => {
+                Error::unavailable(name, endpoint, redirect.to_string())
+            }
+            Failure::Denied(cause) => denied(name, endpoint, LOGIN, cause),
             Failure::Conflict(reason) => match key {
                 Some(key) => conflict(key.name(), slice::from_ref(key), &reason),
-                None => Error::engine(name, place, self.advice(), reason),
+                None => Error::engine(name, endpoint, self.advice(), reason),
             },
-            Failure::Other(cause) => Error::engine(name, place, self.advice(), cause),
+            Failure::Other(cause) => Error::engine(name, endpoint, self.advice(), cause),
         }
     }
 
     /// What to check when the server fails.
     fn advice(&self) -> &'static str {
-        match self.place().split_once("://") {
+        match self.endpoint().split_once("://") {
             Some(("rediss" | "valkeys", _)) => "host, port, certificate and the server's log",
             Some(("unix", _)) => "the socket and the server's log",
             _ => "host, port and the server's log",
@@ -224,7 +226,7 @@ impl LockScripts {
     /// The error doesn't show the answer: another program than Redis may send back what it was sent.
     pub(super) fn surprised(&self, key: &Key) -> Error {
         let cause = "it doesn't answer a script as a Redis server does";
-        Error::engine(Some(key.name()), self.place(), self.advice(), cause)
+        Error::engine(Some(key.name()), self.endpoint(), self.advice(), cause)
     }
 }
 

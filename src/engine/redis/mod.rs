@@ -99,8 +99,8 @@ impl RedisEngine {
 }
 
 impl Engine for RedisEngine {
-    fn place(&self) -> &str {
-        self.scripts.place()
+    fn endpoint(&self) -> &str {
+        self.scripts.endpoint()
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -59,8 +59,8 @@ impl Locks {
         })
     }
 
-    pub(super) fn place(&self) -> &str {
-        self.sessions.any().place()
+    pub(super) fn endpoint(&self) -> &str {
+        self.sessions.any().endpoint()
     }
 
     /// By when a call is given up that has this deadline. What asks again has an end thereby.
@@ -338,14 +338,14 @@ impl Locks {
 
     /// What is told of a name, or of none.
     pub(super) fn told<T>(&self, key: Option<&Key>, done: Result<T, Failure>) -> PublicResult<T> {
-        done.map_err(|failure| failure.into_error(key.map(Key::name), self.place()))
+        done.map_err(|failure| failure.into_error(key.map(Key::name), self.endpoint()))
     }
 
     /// The answer to a question that wasn't answered: it is unclear what the owner has, if it is among those that may
     /// have something.
     pub(super) fn unanswered(&self, request: Request<'_>, failure: Failure) -> Unanswered {
         Unanswered {
-            error: failure.into_error(Some(request.key().name()), self.place()),
+            error: failure.into_error(Some(request.key().name()), self.endpoint()),
             sent: self.owners.get(request.owner).is_some(),
         }
     }

@@ -57,8 +57,8 @@ struct ZooKeeperStore(Arc<Locks>);
 impl LineStore for ZooKeeperStore {
     type Watch = NodeWatch;
 
-    fn place(&self) -> &str {
-        self.0.place()
+    fn endpoint(&self) -> &str {
+        self.0.endpoint()
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -70,7 +70,8 @@ impl<T: Send> LeaseMonitor<T> {
         let failing = self.state.lock().failing.take();
         if let Some(since) = failing {
             let lasted = || self.clock.now().since(since);
-            self.observer.outage_ended(key, self.engine.place(), lasted);
+            self.observer
+                .outage_ended(key, self.engine.endpoint(), lasted);
         }
     }
 
@@ -87,7 +88,8 @@ impl<T: Send> LeaseMonitor<T> {
             (lease.token.number, lease.remaining(self.clock.now()))
         };
         if is_first {
-            self.observer.outage_began(key, self.engine.place(), error);
+            self.observer
+                .outage_began(key, self.engine.endpoint(), error);
         }
         self.observer.renewal_failed(key, token, remaining, error);
     }

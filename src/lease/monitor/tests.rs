@@ -19,7 +19,7 @@ struct Scripted {
 }
 
 impl Engine for Scripted {
-    fn place(&self) -> &str {
+    fn endpoint(&self) -> &str {
         "a script"
     }
 

@@ -65,19 +65,19 @@ const NO_GATEWAY: &str = "it doesn't answer as the JSON gateway of etcd 3.4 and 
 
 impl Failure {
     /// What the caller is told of a lock, and of the place where it lives.
-    pub(crate) fn into_error(self, name: Option<&str>, place: &str) -> Error {
+    pub(crate) fn into_error(self, name: Option<&str>, endpoint: &str) -> Error {
         match self {
-            Failure::Unreachable(cause) => Error::unavailable(name, place, cause),
-            Failure::Denied(cause) => denied(name, place, "user, password and rights", cause),
+            Failure::Unreachable(cause) => Error::unavailable(name, endpoint, cause),
+            Failure::Denied(cause) => denied(name, endpoint, "user, password and rights", cause),
             Failure::TooLarge(cause) => {
                 let advice =
                     "the size of values, and --max-request-bytes and --max-txn-ops of the servers";
-                Error::engine(name, place, advice, cause)
+                Error::engine(name, endpoint, advice, cause)
             }
             Failure::LeaseGone | Failure::LeaseExists => {
-                Error::engine(name, place, LOG, self.to_string())
+                Error::engine(name, endpoint, LOG, self.to_string())
             }
-            Failure::Other(cause) => Error::engine(name, place, LOG, cause),
+            Failure::Other(cause) => Error::engine(name, endpoint, LOG, cause),
         }
     }
 

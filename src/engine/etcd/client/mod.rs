@@ -37,7 +37,7 @@ pub(super) struct Client {
     clock: Arc<dyn Clock>,
     /// `None`: connections are plain.
     trust: Option<Trust>,
-    place: String,
+    endpoint: String,
     root: String,
 }
 
@@ -64,7 +64,7 @@ impl Client {
             login: Login::new(address.login),
             clock,
             trust,
-            place: address.shown,
+            endpoint: address.shown,
             root: address.root,
         })
     }
@@ -77,14 +77,14 @@ impl Client {
             login: self.login.after_fork(),
             clock: self.clock.clone(),
             trust,
-            place: self.place.clone(),
+            endpoint: self.endpoint.clone(),
             root: self.root.clone(),
         }
     }
 
     /// For errors: the URL, without user and password.
-    pub(super) fn place(&self) -> &str {
-        &self.place
+    pub(super) fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     /// How long there is sense in asking again when there is no answer.

@@ -79,7 +79,7 @@ fn release_between_question_and_wait_is_not_missed() {
 
 #[test]
 fn wait_ends_with_the_lease_it_is_for() {
-    let engine = MemoryEngine::private(PLACE, Arc::new(BootClock));
+    let engine = MemoryEngine::private(ENDPOINT, Arc::new(BootClock));
     let [dead, waiter] = [Client::new(WRITE), Client::new(WRITE)];
     let request = Request {
         ttl: Duration::from_millis(30),

@@ -95,10 +95,10 @@ impl Listener {
     }
 
     fn log(&self, failure: Failure, was_logged: bool) {
-        let (place, cause) = (&self.server.settings().shown, failure.cause());
+        let (endpoint, cause) = (&self.server.settings().shown, failure.cause());
         log::log!(
             level(was_logged),
-            "no grants heard from {place}, so waiting is by asking: {cause}"
+            "no grants heard from {endpoint}, so waiting is by asking: {cause}"
         );
     }
 

@@ -191,11 +191,11 @@ impl Hello {
     /// Fails if it isn't usable. The error tells which URL to use, which the server may be asked for.
     fn check(&self) -> Result<()> {
         check(self.role, &self.server, Kind::Cluster)?;
-        let place = &self.server.settings().shown;
+        let endpoint = &self.server.settings().shown;
         match self.too_old() {
             Some(major) => Err(Error::Unsupported {
                 what: format!(
-                    "clusters of Redis {major} on {place}: use Redis 7.0 or later, or Valkey"
+                    "clusters of Redis {major} on {endpoint}: use Redis 7.0 or later, or Valkey"
                 ),
             }),
             None => Ok(()),

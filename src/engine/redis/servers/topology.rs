@@ -298,8 +298,8 @@ impl Topology {
             .err()
             .map(|heard| self.ask.failure(*heard).cause().to_string());
         if let (Ask::Nodes(_), Some(cause)) = (&self.ask, &cause) {
-            let place = &self.settings.shown;
-            log::warn!("{place}: no node says where the slots are: {cause}");
+            let endpoint = &self.settings.shown;
+            log::warn!("{endpoint}: no node says where the slots are: {cause}");
         }
         let mut lookup = self.lookup.lock();
         if cause.is_none() {

@@ -59,28 +59,28 @@ impl Failure {
         }
     }
 
-    pub(crate) fn into_error(self, name: Option<&str>, place: &str) -> Error {
+    pub(crate) fn into_error(self, name: Option<&str>, endpoint: &str) -> Error {
         match (self, name) {
             (Failure::Unreachable(cause) | Failure::Silent(cause), _) => {
-                Error::unavailable(name, place, cause)
+                Error::unavailable(name, endpoint, cause)
             }
             (failure @ (Failure::TimedOut | Failure::Ended), _) => {
-                Error::unavailable(name, place, failure.to_string())
+                Error::unavailable(name, endpoint, failure.to_string())
             }
-            (Failure::Denied(cause), _) => denied(name, place, "the login in ?auth=", cause),
-            (Failure::Untrusted(cause), _) => denied(name, place, "?cert= and ?key=", cause),
+            (Failure::Denied(cause), _) => denied(name, endpoint, "the login in ?auth=", cause),
+            (Failure::Untrusted(cause), _) => denied(name, endpoint, "?cert= and ?key=", cause),
             (Failure::TooLarge(bytes), Some(name)) => Error::InvalidValue {
                 name: name.to_owned(),
                 reason: format!("servers take no request of 1 MB, and this has {bytes} bytes"),
             },
             (failure @ Failure::TooLarge(_), None) => {
                 let advice = "the size of the value: up to 1 MB";
-                Error::engine(name, place, advice, failure.to_string())
+                Error::engine(name, endpoint, advice, failure.to_string())
             }
             (Failure::Other(cause), _) => {
-                Error::engine(name, place, "that ZooKeeper serves that port", cause)
+                Error::engine(name, endpoint, "that ZooKeeper serves that port", cause)
             }
-            (Failure::Refused(code), _) => code.into_error(name, place),
+            (Failure::Refused(code), _) => code.into_error(name, endpoint),
         }
     }
 }
@@ -144,21 +144,21 @@ impl Code {
     pub(crate) const NODE_EXISTS: Self = Code(-110);
     pub(crate) const INVALID_ACL: Self = Code(-114);
 
-    fn into_error(self, name: Option<&str>, place: &str) -> Error {
+    fn into_error(self, name: Option<&str>, endpoint: &str) -> Error {
         match self {
             Code::NO_AUTH | Code::INVALID_ACL => denied(
                 name,
-                place,
+                endpoint,
                 "the login in ?auth=, and the ACLs of the nodes",
                 self,
             ),
             Code::UNIMPLEMENTED => {
                 let advice = "that the servers are ZooKeeper 3.5.3 or later";
-                Error::engine(name, place, advice, self)
+                Error::engine(name, endpoint, advice, self)
             }
             // What is made anew again and again is deleted as often.
-            Code::NO_NODE => Error::unavailable(name, place, self),
-            _ => Error::engine(name, place, "the nodes and their quota", self),
+            Code::NO_NODE => Error::unavailable(name, endpoint, self),
+            _ => Error::engine(name, endpoint, "the nodes and their quota", self),
         }
     }
 }

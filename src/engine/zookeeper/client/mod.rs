@@ -93,12 +93,12 @@ impl Session {
         options: &Options,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>> {
-        let place = address.shown.clone();
+        let endpoint = address.shown.clone();
         let given = address.tick;
         let hosts = Hosts::of(&address)?;
         let servers = Servers::new(address, hosts, options.connect_timeout, options.io_timeout);
         let deadline = Deadline::after(options.connect_timeout);
-        let failed = |failure: Failure| failure.into_error(None, &place);
+        let failed = |failure: Failure| failure.into_error(None, &endpoint);
         let bounds = servers.bounds(&*clock, &deadline).map_err(failed)?;
         let tick = given.unwrap_or_else(|| bounds.tick());
         check(timeout, bounds, tick, given.is_some())?;
@@ -173,7 +173,7 @@ impl Session {
     }
 
     /// For errors: where locks live, without the login.
-    pub(super) fn place(&self) -> &str {
+    pub(super) fn endpoint(&self) -> &str {
         &self.shared.servers.address.shown
     }
 
@@ -343,7 +343,7 @@ fn is_as_long(connection: &Connection, millis: i32) -> Result<(), Failure> {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
-            .field("place", &self.place())
+            .field("endpoint", &self.endpoint())
             .finish_non_exhaustive()
     }
 }

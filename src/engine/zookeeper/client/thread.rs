@@ -46,9 +46,11 @@ fn run(shared: &Shared, connection: Connection) {
     let expired = !shared.closed.is_set();
     shared.end(expired);
     if expired {
-        let place = &shared.servers.address.shown;
+        let endpoint = &shared.servers.address.shown;
         shared.teller.log(log::Level::Warn, || {
-            format!("the session at {place} has ended, and with it the locks of this process there")
+            format!(
+                "the session at {endpoint} has ended, and with it the locks of this process there"
+            )
         });
     }
 }
