@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use super::{local_wait::release_contender, retry_budget::RetryBudget};
 use crate::base::{Claim, Deadline, Error, Result, limits::GRACE};
-use crate::engine::{Answer, Grant, Request, Unanswered};
+use crate::engine::{Answer, Failed, Grant, Request};
 use crate::lease::{Lease, renewer::Renewer};
 use crate::queue::{Contender, ContenderState, Turn, TurnState};
 use crate::{core::Core, guard::LockGuard};
@@ -52,7 +52,7 @@ enum Asked {
         holder: Option<String>,
     },
     /// The engine can't be reached, which may pass.
-    Unanswered,
+    Failed,
 }
 
 impl<'a> Acquirer<'a> {
@@ -132,7 +132,7 @@ impl<'a> Acquirer<'a> {
                     holder,
                 } => self.log_wait(holder),
                 Asked::Taken { .. } => {}
-                Asked::Unanswered => self.log_outage(),
+                Asked::Failed => self.log_outage(),
             }
             if let Some(lease) = self.wait() {
                 return Ok(Some(lease));
@@ -161,7 +161,7 @@ impl<'a> Acquirer<'a> {
             let mut pace = (!is_last).then(|| self.budget.pace());
             let answer = match wait.ask(request, pace.as_mut(), &deadline) {
                 Ok(answer) => answer,
-                Err(unanswered) => return self.unanswered(unanswered, began, &deadline),
+                Err(failed) => return self.failed(failed, began, &deadline),
             };
             self.budget.log.answer(self.claim, self.core);
             if let Some(asked) = self.answered(answer, began) {
@@ -209,13 +209,8 @@ impl<'a> Acquirer<'a> {
     }
 
     /// Gives the error that no waiting mends.
-    fn unanswered(
-        &mut self,
-        unanswered: Unanswered,
-        began: Instant,
-        deadline: &Deadline,
-    ) -> Result<Asked> {
-        let Unanswered { error, sent } = unanswered;
+    fn failed(&mut self, failed: Failed, began: Instant, deadline: &Deadline) -> Result<Asked> {
+        let Failed { error, sent } = failed;
         if sent {
             self.contender.state = ContenderState::Unclear;
         }
@@ -229,7 +224,7 @@ impl<'a> Acquirer<'a> {
         if self.outage.is_none() || !deadline.is_over() {
             self.fail(began, error);
         }
-        Ok(Asked::Unanswered)
+        Ok(Asked::Failed)
     }
 
     /// Waits for a grant, or until it is time to ask again.

@@ -17,7 +17,7 @@ use crate::base::owner::Owner;
 use crate::base::sys::sync::Mutex;
 use crate::base::token::Token;
 use crate::engine::{
-    Answer, Change, Engine, Grant, Outcome, Pace, Request, Revocations, Unanswered, Wait,
+    Answer, Change, Engine, Failed, Grant, Outcome, Pace, Request, Revocations, Wait,
 };
 use crate::lease::Lease;
 use crate::queue::local::Entered;
@@ -32,7 +32,7 @@ fn sleep_until(over: &Deadline) {
     }
 }
 
-type Asked = Result<Answer, Unanswered>;
+type Asked = Result<Answer, Failed>;
 
 /// What the next questions do, and how they are answered.
 #[derive(Clone, Default)]
@@ -97,12 +97,12 @@ fn taken() -> Asked {
 
 fn unanswered() -> Asked {
     let error = Error::unavailable(Some("a"), "a script", "no answer");
-    Err(Unanswered::sent(error))
+    Err(Failed::sent(error))
 }
 
 fn refused() -> Asked {
     let error = Error::engine(Some("a"), "a script", "the script", "refused");
-    Err(Unanswered::sent(error))
+    Err(Failed::sent(error))
 }
 
 /// The threads of one process that want one name.

@@ -158,7 +158,7 @@ pub(crate) trait Wait: Send {
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered>;
+    ) -> Result<Answer, Failed>;
 
     /// Blocks after a question, until the lock is granted or it is time to ask again.
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
@@ -255,19 +255,19 @@ impl Pace<'_> {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(crate) struct Unanswered<E = Error> {
+pub(crate) struct Failed<E = Error> {
     pub(crate) error: E,
     /// Whether what was asked may have been done all the same.
     pub(crate) sent: bool,
 }
 
-impl<E> Unanswered<E> {
+impl<E> Failed<E> {
     pub(crate) fn unsent(error: E) -> Self {
-        Unanswered { error, sent: false }
+        Failed { error, sent: false }
     }
 
     pub(crate) fn sent(error: E) -> Self {
-        Unanswered { error, sent: true }
+        Failed { error, sent: true }
     }
 }
 

@@ -9,8 +9,8 @@ use crate::base::{
     sys::time,
 };
 use crate::engine::{
-    Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Request, Revocations, Unanswered,
-    Wait, memory::MemoryEngine,
+    Answer, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Request, Revocations, Wait,
+    memory::MemoryEngine,
 };
 
 /// The engine of a fake's locker.
@@ -50,10 +50,10 @@ impl FakeEngine {
         deadline: &Deadline,
         asking: Asking,
         ask: impl FnOnce(&MemoryEngine) -> T,
-    ) -> Result<T, Unanswered> {
+    ) -> Result<T, Failed> {
         let unavailable = |cause: &str| Error::unavailable(name, ENDPOINT, cause);
         if self.world.is_out() {
-            return Err(Unanswered::unsent(unavailable("the test says so")));
+            return Err(Failed::unsent(unavailable("the test says so")));
         }
         let answer = ask(self.memory());
         self.world.waits.look_again();
@@ -68,7 +68,7 @@ impl FakeEngine {
             Asking::Nobody => {}
         }
         if delay >= most {
-            return Err(Unanswered::sent(unavailable(
+            return Err(Failed::sent(unavailable(
                 "its answer was late, because the test says so",
             )));
         }
@@ -83,7 +83,7 @@ impl FakeEngine {
         ask: impl FnOnce(&MemoryEngine) -> Result<T>,
     ) -> Result<T> {
         let answer = self.request(name, deadline, Asking::Caller, ask);
-        answer.map_err(|unanswered| unanswered.error)?
+        answer.map_err(|failed| failed.error)?
     }
 }
 
@@ -119,7 +119,7 @@ impl Engine for FakeEngine {
         let changed = self.request(name, deadline, asking, |memory| {
             memory.change(request, change, &Deadline::NEVER)
         });
-        changed.map_err(|unanswered| unanswered.error)?
+        changed.map_err(|failed| failed.error)?
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
@@ -203,7 +203,7 @@ impl Wait for FakeWait {
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<Answer, Failed> {
         self.epoch = self.engine.world.epoch();
         let asking = match std::mem::take(&mut self.is_queued) {
             true => Asking::Nobody,
@@ -213,7 +213,7 @@ impl Wait for FakeWait {
         let answer = self.engine.request(name, deadline, asking, |memory| {
             memory.ask(request, pace.is_some())
         })?;
-        let answer = answer.map_err(Unanswered::sent)?;
+        let answer = answer.map_err(Failed::sent)?;
         self.is_queued = matches!(
             answer,
             Answer::Taken {

@@ -156,7 +156,7 @@ impl EtcdStore {
         let may_lack_lease = matches!(commit.entries, Write::Become { .. });
         let write = || match self.write(request.owner, txn, deadline) {
             Err(e) if may_lack_lease && matches!(e.error, Failure::LeaseGone) => Ok(None),
-            Err(e) => Err(self.unanswered(request.key().name(), e)),
+            Err(e) => Err(self.failed(request.key().name(), e)),
             Ok(answer) => Ok(Some(answer)),
         };
         let (answer, is_repeated) = until_answered(deadline, write)?;

@@ -18,9 +18,9 @@ use super::store::{EtcdStore, get, got, next_keepalive, put_marker, put_place, r
 use super::{keys::Keys, leases::Own};
 use crate::base::{Deadline, Owner, Stored};
 use crate::engine::line::{Presence, Step, When, token_of, uuid_of};
-use crate::engine::{Grant, Request, Unanswered};
+use crate::engine::{Failed, Grant, Request};
 
-type Stepped = Result<Step, Unanswered<Failure>>;
+type Stepped = Result<Step, Failed<Failure>>;
 
 impl EtcdStore {
     /// Takes the lock alone if nobody is in line, and else stands in line, if it waits.
@@ -78,7 +78,7 @@ impl EtcdStore {
         let mut then = self.marking(request, own, &keys, deadline)?;
         if has_to_move {
             let lease = self.leases.grant(request.ttl, deadline);
-            let (lease, _) = lease.map_err(Unanswered::unsent)?;
+            let (lease, _) = lease.map_err(Failed::unsent)?;
             self.moves_to(request, lease);
             then.extend(put_under(&keys, own, lease.id));
         }
@@ -97,7 +97,7 @@ impl EtcdStore {
     /// Moves the owner's entry to a long lease.
     pub(super) fn stretch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Stepped {
         let lease = self.leases.take(request.ttl, true, deadline);
-        let lease = lease.map_err(Unanswered::unsent)?;
+        let lease = lease.map_err(Failed::unsent)?;
         self.moves_to(request, lease);
         let look = Look::of(self, request, own, own.created);
         let keys = self.keys(request.claim);
@@ -133,8 +133,8 @@ impl EtcdStore {
         own: &Own,
         keys: &[Keys],
         deadline: &Deadline,
-    ) -> Result<Vec<Op>, Unanswered<Failure>> {
-        let memory = self.leases.memory(deadline).map_err(Unanswered::unsent)?;
+    ) -> Result<Vec<Op>, Failed<Failure>> {
+        let memory = self.leases.memory(deadline).map_err(Failed::unsent)?;
         let mut ops = Vec::with_capacity(2 * keys.len() + 1);
         ops.extend(keys.iter().map(|keys| put_marker(keys, own, memory)));
         ops.extend(keys.iter().map(|keys| Op::Get(keys.markers())));
@@ -150,11 +150,11 @@ impl EtcdStore {
         owner: &Owner,
         txn: &Txn,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
+    ) -> Result<Answer, Failed<Failure>> {
         let answer = self.write(owner, txn, deadline);
         let may_be_there = match &answer {
             Ok(answer) => answer.succeeded,
-            Err(unanswered) => unanswered.sent,
+            Err(failed) => failed.sent,
         };
         if may_be_there {
             let mut is_first = false;
@@ -204,7 +204,7 @@ impl EtcdStore {
         let mut since = own.lease.since;
         if request.ttl / 2 < now.since(since) {
             // It has its entries, whatever comes of this question.
-            let has_entries = |e| Unanswered { sent: true, ..e };
+            let has_entries = |e| Failed { sent: true, ..e };
             match self
                 .keepalive(request, &own, deadline)
                 .map_err(has_entries)?
@@ -274,7 +274,7 @@ impl EtcdStore {
     pub(super) fn see(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Stepped {
         let look = Look::of(self, request, own, own.created);
         let answer = self.read(look.ops(), deadline);
-        let answer = answer.map_err(Unanswered::unsent)?;
+        let answer = answer.map_err(Failed::unsent)?;
         self.owners
             .change(request.owner, |own| own.confirm(answer.by));
         self.shown(request, &look, answer, deadline)
@@ -284,7 +284,7 @@ impl EtcdStore {
     /// see `Proof`. Where the member isn't known to lead on, it is proved at once.
     pub(super) fn touch(&self, request: Request<'_>, own: &Own, deadline: &Deadline) -> Stepped {
         let touched = self.client.touch(own.lease.id, deadline);
-        let Some(touched) = touched.map_err(Unanswered::unsent)? else {
+        let Some(touched) = touched.map_err(Failed::unsent)? else {
             return self.keepalive(request, own, deadline);
         };
         self.owners.change(request.owner, |own| {
@@ -303,7 +303,7 @@ impl EtcdStore {
     ) -> Stepped {
         let look = Look::of(self, request, own, own.created);
         let kept = self.keep_alive(request, own, &reading(look.ops()), deadline);
-        let kept = kept.map_err(Unanswered::unsent)?;
+        let kept = kept.map_err(Failed::unsent)?;
         let (seen, _) = look.seen(self, kept.answer);
         // They may have been seen to be under another lease, that of an earlier question.
         let is_its = self.known(request.owner).lease.id == own.lease.id;

@@ -16,7 +16,7 @@ use super::keys::Keys;
 use super::leases::{Own, ServerLease, Sleeper};
 use super::store::{EtcdStore, delete, next_keepalive, put_place};
 use crate::base::Deadline;
-use crate::engine::{Request, Unanswered, line::Snapshot};
+use crate::engine::{Failed, Request, line::Snapshot};
 
 /// With more than this many ahead, a waiter gets a long lease.
 const MANY: u64 = 16;
@@ -59,7 +59,7 @@ impl EtcdStore {
         &self,
         request: Request<'_>,
         before: &Own,
-        answer: &Result<Answer, Unanswered<Failure>>,
+        answer: &Result<Answer, Failed<Failure>>,
     ) {
         let mut unused = None;
         self.owners.change(request.owner, |own| match answer {
@@ -69,7 +69,7 @@ impl EtcdStore {
                 unused = Some(own.lease).filter(|_| is_free);
                 settle(own, request.ttl, answer.revision);
             }
-            Err(unanswered) if unanswered.sent => {}
+            Err(failed) if failed.sent => {}
             Ok(_) | Err(_) => unused = std::mem::replace(&mut own.moving, before.moving),
         });
         let unused = unused.into_iter();
@@ -123,7 +123,7 @@ impl EtcdStore {
                 }
                 self.owners.change(request.owner, |own| own.sleeper = None);
             }
-            Err(Unanswered { error, .. }) => {
+            Err(Failed { error, .. }) => {
                 log::debug!("the first in line isn't passed over: {error:?}");
                 let again = self.clock.now().plus(time_to_acquire(request.ttl));
                 self.owners.change(request.owner, |own| {

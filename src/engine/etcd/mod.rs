@@ -18,7 +18,7 @@ use self::leases::{Own, whole_seconds};
 use self::store::{EtcdStore, delete, reading};
 use self::{far::may_stretch, keys::Keys, look::EtcdWatch};
 use super::line::{Blocker, HAND_OVERS, LineEngine, LineStore, Snapshot, Step, Watched, When, Why};
-use super::{Capabilities, Engine, Request, Revocations, Unanswered};
+use super::{Capabilities, Engine, Failed, Request, Revocations};
 use crate::base::{Clock, Deadline, Error, Options, Result};
 
 mod address;
@@ -106,29 +106,19 @@ impl LineStore for EtcdStore {
         deadline.within(self.client.patience())
     }
 
-    fn enter(
-        &self,
-        request: Request<'_>,
-        when: When,
-        deadline: &Deadline,
-    ) -> Result<Step, Unanswered> {
+    fn enter(&self, request: Request<'_>, when: When, deadline: &Deadline) -> Result<Step, Failed> {
         match self.enter_line(request, when, deadline) {
             // Its lease is gone, or that of what is to be told of it.
-            Err(unanswered) if matches!(unanswered.error, Failure::LeaseGone) => {
+            Err(failed) if matches!(failed.error, Failure::LeaseGone) => {
                 self.leases.lose_memory();
                 self.drop_lease(request.owner, deadline);
                 Ok(Step::Lost)
             }
-            step => step.map_err(|e| self.unanswered(request.key().name(), e)),
+            step => step.map_err(|e| self.failed(request.key().name(), e)),
         }
     }
 
-    fn look(
-        &self,
-        request: Request<'_>,
-        why: Why,
-        deadline: &Deadline,
-    ) -> Result<Step, Unanswered> {
+    fn look(&self, request: Request<'_>, why: Why, deadline: &Deadline) -> Result<Step, Failed> {
         let (mut own, now) = (self.known(request.owner), self.clock.now());
         if let Some(sleeper) = own.sleeper.take_if(|one| one.until <= now) {
             self.pass_over(request, &sleeper, deadline);
@@ -156,7 +146,7 @@ impl LineStore for EtcdStore {
             ),
             _ => self.see(request, &own, deadline),
         };
-        step.map_err(|e| self.unanswered(request.key().name(), e))
+        step.map_err(|e| self.failed(request.key().name(), e))
     }
 
     fn admit(
@@ -164,13 +154,13 @@ impl LineStore for EtcdStore {
         request: Request<'_>,
         seen: &Snapshot,
         deadline: &Deadline,
-    ) -> Result<Step, Unanswered> {
+    ) -> Result<Step, Failed> {
         if request.claim.is_exclusive() {
             return self.admit_alone(request, deadline);
         }
         let grant = (seen.is_abandoned, seen.value.clone());
         let step = self.granted(request, grant, deadline);
-        step.map_err(|e| self.unanswered(request.key().name(), e))
+        step.map_err(|e| self.failed(request.key().name(), e))
     }
 
     fn rest(&self, request: Request<'_>) -> Duration {
@@ -189,13 +179,13 @@ impl LineStore for EtcdStore {
         EtcdWatch::begin(self, request, (blocker, seen), deadline)
     }
 
-    fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
+    fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Failed> {
         let own = self.known(request.owner);
         // It has done nothing that the next would have to be told.
         let of_name = |keys: &Keys| [keys.place(&own.id), keys.marker_of(&own.id)].map(delete);
         let ops = self.keys(request.claim).iter().flat_map(of_name).collect();
         let written = self.write(request.owner, &reading(ops), deadline);
-        written.map_err(|e| self.unanswered(request.key().name(), e))?;
+        written.map_err(|e| self.failed(request.key().name(), e))?;
         if own.has_marker {
             self.leases.forgets();
             self.owners
@@ -256,14 +246,14 @@ impl EtcdStore {
         request: Request<'_>,
         when: When,
         deadline: &Deadline,
-    ) -> Result<Step, Unanswered<Failure>> {
+    ) -> Result<Step, Failed<Failure>> {
         // One that has nothing takes another lease if its own isn't new any more.
         if let Some(own) = self.owners.get(request.owner)
             && (own.lease.id.is_long() || !self.leases.is_fresh(&own.lease, request.ttl))
         {
             self.drop_lease(request.owner, deadline);
         }
-        let own = self.own_of(request, deadline).map_err(Unanswered::unsent)?;
+        let own = self.own_of(request, deadline).map_err(Failed::unsent)?;
         if request.claim.is_exclusive() {
             self.enter_alone(request, &own, when == When::Always, deadline)
         } else {
@@ -272,14 +262,14 @@ impl EtcdStore {
     }
 
     /// Acquires alone. If the lease of the holder markers is gone, the marker gets another lease.
-    fn admit_alone(&self, request: Request<'_>, deadline: &Deadline) -> Result<Step, Unanswered> {
+    fn admit_alone(&self, request: Request<'_>, deadline: &Deadline) -> Result<Step, Failed> {
         loop {
             let own = self.known(request.owner);
             match self.acquire(request, &own, deadline) {
                 Err(e) if matches!(e.error, Failure::LeaseGone) && !deadline.is_over() => {
                     self.leases.lose_memory();
                 }
-                step => return step.map_err(|e| self.unanswered(request.key().name(), e)),
+                step => return step.map_err(|e| self.failed(request.key().name(), e)),
             }
         }
     }

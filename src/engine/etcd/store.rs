@@ -10,7 +10,7 @@ use crate::base::{
     backoff::shortened, sys::time,
 };
 use crate::engine::line::{Entry, Line, until_answered};
-use crate::engine::{Receivers, Request, Unanswered};
+use crate::engine::{Failed, Receivers, Request};
 
 /// The servers, and what this process knows of its leases and owners there.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ impl EtcdStore {
         failure.into_error(name, self.client.endpoint())
     }
 
-    pub(super) fn unanswered(&self, name: &str, why: Unanswered<Failure>) -> Unanswered {
-        Unanswered {
+    pub(super) fn failed(&self, name: &str, why: Failed<Failure>) -> Failed {
+        Failed {
             error: self.error(Some(name), why.error),
             sent: why.sent,
         }
@@ -114,7 +114,7 @@ impl EtcdStore {
         owner: &Owner,
         txn: &Txn,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
+    ) -> Result<Answer, Failed<Failure>> {
         let answer = self.client.transact(txn, deadline);
         match &answer {
             Ok(answer) => self
@@ -150,7 +150,7 @@ impl EtcdStore {
         owner: &Owner,
         before: &Own,
         (answer, written): (&Answer, bool),
-    ) -> Result<(), Unanswered<Failure>> {
+    ) -> Result<(), Failed<Failure>> {
         if before.lease.revision + u64::from(written) <= answer.revision {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl EtcdStore {
             answer.revision
         );
         self.owners.change(owner, |own| own.has_inflight = true);
-        Err(Unanswered::unsent(Failure::LeaseGone))
+        Err(Failed::unsent(Failure::LeaseGone))
     }
 
     /// Finds whether the servers know who we are. Which keys this user may read isn't said to us.
@@ -183,7 +183,7 @@ impl EtcdStore {
     /// Carries out what only reads.
     pub(super) fn read(&self, then: Vec<Op>, deadline: &Deadline) -> Result<Answer, Failure> {
         let answer = self.client.transact(&reading(then), deadline);
-        answer.map_err(|unanswered| unanswered.error)
+        answer.map_err(|failed| failed.error)
     }
 
     /// The same, until there is an answer.
@@ -207,7 +207,7 @@ impl EtcdStore {
     ) -> Result<(Answer, bool)> {
         until_answered(deadline, || {
             let answer = self.client.transact(txn, deadline);
-            answer.map_err(|Unanswered { error, sent }| Unanswered {
+            answer.map_err(|Failed { error, sent }| Failed {
                 error: self.error(name, error),
                 sent,
             })

@@ -11,7 +11,7 @@ use super::text::{Written, parse};
 use super::{files::Files, page::Peek};
 use crate::base::{BootClock, Clock, Deadline, Mode, Token, sys::time};
 use crate::engine::rules::{EntryState, Values};
-use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
+use crate::engine::{Answer, Failed, Grant, Pace, Request, Wait};
 
 /// How one owner comes to a lock of a directory.
 pub(super) struct FileWait {
@@ -271,7 +271,7 @@ impl Wait for FileWait {
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<Answer, Failed> {
         let waits = pace.is_some();
         // An owner that was in the queue may still be there.
         let manner = Manner {
@@ -286,7 +286,7 @@ impl Wait for FileWait {
         self.is_told = false;
         let asked = self.files.acquire(request, manner, deadline);
         self.is_unanswered = asked.is_err();
-        let (answer, ahead) = asked.map_err(Unanswered::sent)?;
+        let (answer, ahead) = asked.map_err(Failed::sent)?;
         if let Answer::Taken { .. } = answer {
             self.looks = false;
             self.ahead = ahead;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::store::{Entry, Line, LineStore, Who};
 use super::{order::passed_on, wait::until_answered};
 use crate::base::{BootInstant, Deadline, Ending, Error, Mode, Owner, Result, Token};
-use crate::engine::{Done, Gone, Outcome, Release, Request, Unanswered};
+use crate::engine::{Done, Failed, Gone, Outcome, Release, Request};
 
 /// What leases ask of a store, besides.
 pub(crate) trait LineLeases: LineStore {
@@ -291,7 +291,7 @@ fn proved(
     token: Token,
     deadline: &Deadline,
 ) -> Result<Outcome> {
-    let prove = || store.prove(request, deadline).map_err(Unanswered::unsent);
+    let prove = || store.prove(request, deadline).map_err(Failed::unsent);
     Ok(match until_answered(deadline, prove)?.0 {
         Outcome::Done(done) => Outcome::Done(Done {
             token: Some(token),

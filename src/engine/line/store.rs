@@ -24,7 +24,7 @@ use std::{fmt, time::Duration};
 
 use super::order::{self, Standing};
 use crate::base::{Deadline, Mode, Owner, Result, Stored};
-use crate::engine::{Capabilities, Grant, Request, Revocations, Unanswered};
+use crate::engine::{Capabilities, Failed, Grant, Request, Revocations};
 
 /// The servers, and what this process has there: how an owner comes into line, and out of it.
 pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
@@ -41,16 +41,10 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
     /// Puts the owner, which has no entry as far as it knows, in all of its lines at once, and shows them. Without
     /// waiting, and where that takes no round more, only if it holds then. Never puts an entry a second time, or of
     /// an owner that was broken.
-    fn enter(
-        &self,
-        request: Request<'_>,
-        when: When,
-        deadline: &Deadline,
-    ) -> Result<Step, Unanswered>;
+    fn enter(&self, request: Request<'_>, when: When, deadline: &Deadline) -> Result<Step, Failed>;
 
     /// Shows the lines of an owner that is in line, or may be, as the servers have them now.
-    fn look(&self, request: Request<'_>, why: Why, deadline: &Deadline)
-    -> Result<Step, Unanswered>;
+    fn look(&self, request: Request<'_>, why: Why, deadline: &Deadline) -> Result<Step, Failed>;
 
     /// Lets an owner in that has its entries, and nobody in its way in this snapshot. If that has changed, shows the
     /// lines again.
@@ -59,7 +53,7 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
         request: Request<'_>,
         seen: &Snapshot,
         deadline: &Deadline,
-    ) -> Result<Step, Unanswered>;
+    ) -> Result<Step, Failed>;
 
     /// For how long a waiter may do without asking: until its entries have to be kept alive, a kept entry ahead is
     /// over, or it is time to look whether a watch has missed something.
@@ -76,7 +70,7 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
 
     /// Gives up all entries of an owner that doesn't know whether it has the lock, whichever those are, and what told
     /// that it was let in. What others have stays. Harmless where the owner has nothing.
-    fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered>;
+    fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Failed>;
 
     /// Whether a request without an answer may still give the owner something.
     fn has_inflight(&self, request: Request<'_>) -> bool;

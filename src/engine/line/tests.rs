@@ -14,7 +14,7 @@ use crate::base::owner::Owner;
 use crate::base::random::for_any;
 use crate::base::sys::sync::Mutex;
 use crate::base::token::Token;
-use crate::engine::{Answer, Capabilities, Grant, Pace, Request, Revocations, Unanswered, Wait};
+use crate::engine::{Answer, Capabilities, Failed, Grant, Pace, Request, Revocations, Wait};
 
 /// `None`: there is no answer.
 #[derive(Debug, Default)]
@@ -26,11 +26,11 @@ struct FakeWatch;
 const CURRENT: u64 = 7;
 
 impl Fake {
-    fn step(&self, asked: String) -> Result<Step, Unanswered> {
+    fn step(&self, asked: String) -> Result<Step, Failed> {
         let mut all = self.0.lock();
         all.1.push(asked);
         let step = all.0.pop_front().expect("it is told the answer");
-        step.ok_or_else(|| Unanswered::sent(Error::unavailable(Some("n"), "fake", "no answer")))
+        step.ok_or_else(|| Failed::sent(Error::unavailable(Some("n"), "fake", "no answer")))
     }
 
     fn note(&self, asked: &str) {
@@ -63,15 +63,15 @@ impl LineStore for Fake {
         deadline.clone()
     }
 
-    fn enter(&self, _: Request<'_>, when: When, _: &Deadline) -> Result<Step, Unanswered> {
+    fn enter(&self, _: Request<'_>, when: When, _: &Deadline) -> Result<Step, Failed> {
         self.step(format!("enter {when:?}"))
     }
 
-    fn look(&self, _: Request<'_>, why: Why, _: &Deadline) -> Result<Step, Unanswered> {
+    fn look(&self, _: Request<'_>, why: Why, _: &Deadline) -> Result<Step, Failed> {
         self.step(format!("look {why:?}"))
     }
 
-    fn admit(&self, _: Request<'_>, _: &Snapshot, _: &Deadline) -> Result<Step, Unanswered> {
+    fn admit(&self, _: Request<'_>, _: &Snapshot, _: &Deadline) -> Result<Step, Failed> {
         self.step("admit".to_owned())
     }
 
@@ -94,7 +94,7 @@ impl LineStore for Fake {
         })
     }
 
-    fn leave(&self, _: Request<'_>, _: &Deadline) -> Result<(), Unanswered> {
+    fn leave(&self, _: Request<'_>, _: &Deadline) -> Result<(), Failed> {
         self.step("leave".to_owned()).map(drop)
     }
 

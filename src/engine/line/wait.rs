@@ -30,7 +30,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::store::{Blocker, LineStore, LineWatch, Presence, Snapshot, Step, When, Why};
 use crate::base::{Deadline, Error, Result};
-use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
+use crate::engine::{Answer, Failed, Grant, Pace, Request, Wait};
 
 pub(crate) struct LineWait<S: LineStore> {
     store: Arc<S>,
@@ -85,7 +85,7 @@ impl<S: LineStore> Wait for LineWait<S> {
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<Answer, Failed> {
         let asking = Asking {
             waits: pace.is_some(),
             until: pace.as_ref().map_or(deadline, |pace| pace.until).clone(),
@@ -94,7 +94,7 @@ impl<S: LineStore> Wait for LineWait<S> {
             looks: 0,
         };
         let asked = self.ask_until_clear(request, asking, deadline);
-        asked.map_err(|Unanswered { error, sent }| {
+        asked.map_err(|Failed { error, sent }| {
             let is_clear = !sent && !self.store.has_inflight(request);
             // It asks again after a pause, whatever the watch would tell.
             self.watch = None;
@@ -107,7 +107,7 @@ impl<S: LineStore> Wait for LineWait<S> {
             }
             // It may have an entry also where its last question didn't go out.
             let sent = sent || self.state != State::Out;
-            Unanswered { error, sent }
+            Failed { error, sent }
         })
     }
 
@@ -153,7 +153,7 @@ impl<S: LineStore> LineWait<S> {
         request: Request<'_>,
         mut asking: Asking,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<Answer, Failed> {
         if self.state == State::Leaving {
             self.leave(request, deadline)?;
             return Ok(Answer::Broken);
@@ -165,7 +165,7 @@ impl<S: LineStore> LineWait<S> {
             if deadline.is_over() {
                 let (name, endpoint) = (Some(request.key().name()), self.store.endpoint());
                 let error = Error::unavailable(name, endpoint, "there was no time to ask again");
-                return Err(Unanswered::unsent(error));
+                return Err(Failed::unsent(error));
             }
             asking.looks += 1;
         }
@@ -180,7 +180,7 @@ impl<S: LineStore> LineWait<S> {
         request: Request<'_>,
         asking: &mut Asking,
         deadline: &Deadline,
-    ) -> Result<Next, Unanswered> {
+    ) -> Result<Next, Failed> {
         let enters = asking.waits || asking.looks > LOOKS;
         let has_missed = std::mem::take(&mut self.has_missed);
         let step = match self.state {
@@ -212,7 +212,7 @@ impl<S: LineStore> LineWait<S> {
         step: Step,
         asking: &mut Asking,
         deadline: &Deadline,
-    ) -> Result<Next, Unanswered> {
+    ) -> Result<Next, Failed> {
         match step {
             Step::In(grant) => {
                 self.state = State::InLine;
@@ -235,7 +235,7 @@ impl<S: LineStore> LineWait<S> {
         seen: &Snapshot,
         asking: &mut Asking,
         deadline: &Deadline,
-    ) -> Result<Next, Unanswered> {
+    ) -> Result<Next, Failed> {
         if seen.is_broken {
             self.leave(request, deadline)?;
             return Ok(Next::Answer(Answer::Broken));
@@ -276,7 +276,7 @@ impl<S: LineStore> LineWait<S> {
         seen: &Snapshot,
         asking: &mut Asking,
         deadline: &Deadline,
-    ) -> Result<Next, Unanswered> {
+    ) -> Result<Next, Failed> {
         self.blocker = seen.blocker(request);
         self.has_changed = false;
         let Some(blocker) = self.blocker.clone() else {
@@ -308,7 +308,7 @@ impl<S: LineStore> LineWait<S> {
         blocker: &Blocker,
         seen: &Snapshot,
         until: &Deadline,
-    ) -> Result<Next, Unanswered> {
+    ) -> Result<Next, Failed> {
         let mut holder = seen.holder(request);
         let goes_on = |watch: &mut S::Watch| watch.goes_on_for(blocker, seen);
         if !self.watch.as_mut().is_some_and(goes_on) {
@@ -333,7 +333,7 @@ impl<S: LineStore> LineWait<S> {
     }
 
     /// Gives up all entries.
-    fn leave(&mut self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
+    fn leave(&mut self, request: Request<'_>, deadline: &Deadline) -> Result<(), Failed> {
         self.state = State::Leaving;
         self.store.leave(request, deadline)?;
         self.store.retire(request, deadline);
@@ -357,13 +357,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// have been carried out before.
 pub(crate) fn until_answered<T>(
     deadline: &Deadline,
-    mut ask: impl FnMut() -> Result<T, Unanswered>,
+    mut ask: impl FnMut() -> Result<T, Failed>,
 ) -> Result<(T, bool)> {
     let mut was_sent = false;
     loop {
-        let Unanswered { error, sent } = match ask() {
+        let Failed { error, sent } = match ask() {
             Ok(answer) => return Ok((answer, was_sent)),
-            Err(unanswered) => unanswered,
+            Err(failed) => failed,
         };
         was_sent |= sent;
         if error.may_pass() {

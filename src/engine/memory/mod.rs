@@ -8,8 +8,8 @@ use std::{collections::HashMap, time::Duration};
 
 use super::rules::{Table, Values};
 use super::{
-    Answer, Change, Cursor, Engine, Grant, Outcome, Pace, Page, Receivers, Request, Revocations,
-    Unanswered, Wait,
+    Answer, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Receivers, Request,
+    Revocations, Wait,
 };
 #[cfg(feature = "testing")]
 use crate::base::BootInstant;
@@ -267,9 +267,9 @@ impl Wait for MemoryWait {
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,
         _deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<Answer, Failed> {
         let answer = self.0.ask(request, pace.is_some());
-        answer.map_err(Unanswered::sent)
+        answer.map_err(Failed::sent)
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {

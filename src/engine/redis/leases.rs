@@ -13,7 +13,7 @@ use super::lock_scripts::{LockScripts, millis, mode, number};
 use super::script::{Call, Needs, SameConnection};
 use super::{reply::check_length, server::Answer};
 use crate::base::{Claim, Deadline, Ending, Error, Key, Result, Token, sys};
-use crate::engine::{Change, Done, Gone, Outcome, Release, Request, Unanswered};
+use crate::engine::{Change, Done, Failed, Gone, Outcome, Release, Request};
 
 const RENEW: [&str; 2] = ["lock/renew", "all/renew"];
 const RELEASE: [&str; 2] = ["lock/release", "all/release"];
@@ -99,12 +99,12 @@ impl LockScripts {
         &self,
         request: Request<'_>,
         change: Change<'_>,
-        answer: Result<Answer, Unanswered>,
+        answer: Result<Answer, Failed>,
     ) -> Result<Outcome> {
         let answer = match answer {
             Ok(answer) => answer,
             // Whatever stands there now, it isn't the owner's.
-            Err(Unanswered {
+            Err(Failed {
                 error: Error::Conflict { .. },
                 ..
             }) => return Ok(Outcome::NOT_OWNER),

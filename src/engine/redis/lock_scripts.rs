@@ -25,7 +25,7 @@ use super::{
 };
 use crate::base::{Cause, Claim, Deadline, Error, Key, Mode, Prefer, Result, Stored, Token};
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
-use crate::engine::{Request, Unanswered, denied};
+use crate::engine::{Failed, Request, denied};
 
 const LOGIN: &str = "user, password and rights";
 
@@ -100,15 +100,15 @@ impl LockScripts {
         request: Request<'_>,
         if_taken: IfTaken<'_>,
         deadline: &Deadline,
-    ) -> Result<(Acquired, Arc<Server>), Unanswered> {
+    ) -> Result<(Acquired, Arc<Server>), Failed> {
         let call = self.acquisition(request, if_taken);
         let answer = self.send(request, &call, deadline)?;
         // It may be a grant that was changed on its way.
-        let acquired = acquired(answer.value)
-            .ok_or_else(|| Unanswered::sent(self.surprised(request.key())))?;
+        let acquired =
+            acquired(answer.value).ok_or_else(|| Failed::sent(self.surprised(request.key())))?;
         match (&acquired, answer.shortfall) {
             (Acquired::Granted { .. }, Some(shortfall)) => {
-                Err(Unanswered::sent(self.unconfirmed(request.key(), shortfall)))
+                Err(Failed::sent(self.unconfirmed(request.key(), shortfall)))
             }
             _ => Ok((acquired, answer.server)),
         }
@@ -148,13 +148,13 @@ impl LockScripts {
         request: Request<'_>,
         call: &Call<'_>,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<Answer, Failed> {
         let route = Route {
             key: call.locks.first().map_or("", String::as_str),
             known_within: Some(known_within(request.ttl)),
         };
         let answer = self.servers.call(route, call, deadline);
-        answer.map_err(|e| self.unanswered(request.claim, e))
+        answer.map_err(|e| self.failed(request.claim, e))
     }
 
     /// The answer of a name's server to a command that isn't sent for an owner.
@@ -179,14 +179,14 @@ impl LockScripts {
     }
 
     /// With one name, a script finds a conflict before it changes anything. Any other error may come after a change.
-    fn unanswered(&self, claim: &Claim, unanswered: Unanswered<Failure>) -> Unanswered {
-        let Unanswered { error, sent } = unanswered;
+    fn failed(&self, claim: &Claim, failed: Failed<Failure>) -> Failed {
+        let Failed { error, sent } = failed;
         let is_clean = claim.keys().len() == 1 && matches!(error, Failure::Conflict(_));
         let error = match error {
             Failure::Conflict(reason) => conflict(claim.key.name(), claim.keys(), &reason),
             failure => self.error(Some(&claim.key), failure),
         };
-        Unanswered {
+        Failed {
             error,
             sent: sent && !is_clean,
         }

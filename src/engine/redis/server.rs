@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::script::{Command, SameConnection};
 use super::settings::{Kind, Settings};
 use crate::base::{Cancel, Deadline, sys::sync::Mutex, sys::time};
-use crate::engine::Unanswered;
+use crate::engine::Failed;
 use crate::engine::net::{IDLE, SHORTEST_SHARE, address::Endpoint, pool::Pool};
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ impl Server {
         command: &dyn Command,
         manner: Manner,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
+    ) -> Result<Answer, Failed<Failure>> {
         let request = Request {
             command,
             manner,
@@ -155,7 +155,7 @@ impl Server {
         self.send(request).map_err(|e| self.named(e))
     }
 
-    fn send(self: &Arc<Self>, request: Request<'_>) -> Result<Answer, Unanswered<Failure>> {
+    fn send(self: &Arc<Self>, request: Request<'_>) -> Result<Answer, Failed<Failure>> {
         let (began, deadline) = (time::now(), request.deadline);
         let is_once = request.command.is_once();
         let mut repeated = false;
@@ -177,7 +177,7 @@ impl Server {
                 answer => return answered(answer, false),
             }
         }
-        let connection = self.connect(deadline).map_err(|error| Unanswered {
+        let connection = self.connect(deadline).map_err(|error| Failed {
             error,
             sent: repeated,
         })?;
@@ -185,13 +185,13 @@ impl Server {
     }
 
     /// Where the URL stands for several servers, the error says which of them it is about.
-    fn named(&self, unanswered: Unanswered<Failure>) -> Unanswered<Failure> {
-        let Unanswered { error, sent } = unanswered;
+    fn named(&self, failed: Failed<Failure>) -> Failed<Failure> {
+        let Failed { error, sent } = failed;
         let error = match self.settings.kind {
             Kind::Single => error,
             Kind::Sentinel | Kind::Cluster => error.at(&self.address()),
         };
-        Unanswered { error, sent }
+        Failed { error, sent }
     }
 
     /// Sends a command on a connection, and reads its answer by `reply_by` at the latest. A connection that fails is
@@ -202,13 +202,13 @@ impl Server {
         mut connection: Connection,
         request: Request<'_>,
         reply_by: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
+    ) -> Result<Answer, Failed<Failure>> {
         let (value, shortfall) = match request.exchange(&self.settings, &mut connection, reply_by) {
             Ok(replied) => replied,
             Err(failure) => {
                 let same = request.command.same_connection();
                 self.leave(connection, same, &failure, request.deadline);
-                return Err(Unanswered {
+                return Err(Failed {
                     error: failure,
                     sent: true,
                 });
@@ -230,7 +230,7 @@ impl Server {
         if !is_demoted {
             self.keep(connection);
         }
-        Err(Unanswered {
+        Err(Failed {
             sent: !is_demoted && !failure.is_refusal(),
             error: failure,
         })
@@ -275,12 +275,12 @@ impl Server {
 /// What fails after a connection was made may have been carried out: the server may have got all of the command. But it
 /// sends on what isn't its own without looking at it.
 fn answered(
-    answer: Result<Answer, Unanswered<Failure>>,
+    answer: Result<Answer, Failed<Failure>>,
     repeated: bool,
-) -> Result<Answer, Unanswered<Failure>> {
+) -> Result<Answer, Failed<Failure>> {
     match answer {
         Ok(answer) => Ok(Answer { repeated, ..answer }),
-        Err(Unanswered { error, .. }) => Err(Unanswered {
+        Err(Failed { error, .. }) => Err(Failed {
             sent: repeated || !error.is_refusal(),
             error,
         }),

@@ -36,7 +36,7 @@
 use super::leases::{self, Held};
 use super::waiter::{RedisWait, WaitDeps};
 use crate::base::{BootInstant, Claim, Deadline, Result, Token};
-use crate::engine::{Answer, Change, Grant, Outcome, Pace, Release, Request, Unanswered, Wait};
+use crate::engine::{Answer, Change, Failed, Grant, Outcome, Pace, Release, Request, Wait};
 
 /// How one owner waits for what it claims, wherever that is.
 pub(super) struct Waiting {
@@ -68,7 +68,7 @@ impl Wait for Waiting {
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<Answer, Failed> {
         if self.parts.is_none() {
             let claims = leases::parts(&self.deps.scripts, request.claim);
             self.parts = claims.map(|claims| Parts {
@@ -125,17 +125,17 @@ struct Question<'a, 'p> {
     /// How the part is taken at which it ends: whether the owner is in the queue, and who has it.
     taken: (bool, Option<String>),
     /// Why something has no answer, first.
-    failed: Option<Unanswered>,
+    failed: Option<Failed>,
 }
 
 impl Question<'_, '_> {
-    fn ask(mut self, course: &mut Course) -> Result<Answer, Unanswered> {
+    fn ask(mut self, course: &mut Course) -> Result<Answer, Failed> {
         course.begin();
         let end = loop {
             let step = course.next();
-            let said = self.take(step).unwrap_or_else(|unanswered| {
-                self.failed.get_or_insert(unanswered);
-                Said::Unanswered
+            let said = self.take(step).unwrap_or_else(|failed| {
+                self.failed.get_or_insert(failed);
+                Said::Failed
             });
             if let Some(end) = course.said(step, said, self.pace.is_some()) {
                 break end;
@@ -153,18 +153,18 @@ impl Question<'_, '_> {
                 holder: self.taken.1,
             }),
             (Said::Broken, _) => Ok(Answer::Broken),
-            (Said::Done | Said::Unanswered, failed) => {
+            (Said::Done | Said::Failed, failed) => {
                 let (scripts, key) = (&self.deps.scripts, self.request.key());
-                let silent = || Unanswered::sent(scripts.unavailable(key, "it doesn't answer"));
-                let Unanswered { error, sent } = failed.unwrap_or_else(silent);
+                let silent = || Failed::sent(scripts.unavailable(key, "it doesn't answer"));
+                let Failed { error, sent } = failed.unwrap_or_else(silent);
                 let sent = sent || has_some;
-                Err(Unanswered { error, sent })
+                Err(Failed { error, sent })
             }
         }
     }
 
     /// Sends what a step says.
-    fn take(&mut self, step: Step) -> Result<Said, Unanswered> {
+    fn take(&mut self, step: Step) -> Result<Said, Failed> {
         match step {
             Step::Ask(at) => self.ask_for(at),
             Step::Renew(count) => kept(self.held(count).change(Change::Renew, self.deadline)),
@@ -176,13 +176,13 @@ impl Question<'_, '_> {
             Step::Release(count) => {
                 let release = Change::Release(Release::UNKNOWN);
                 let released = self.held(count).change(release, self.deadline);
-                released.map(|_| Said::Done).map_err(Unanswered::sent)
+                released.map(|_| Said::Done).map_err(Failed::sent)
             }
         }
     }
 
     /// Asks for a part as for a single name.
-    fn ask_for(&mut self, at: usize) -> Result<Said, Unanswered> {
+    fn ask_for(&mut self, at: usize) -> Result<Said, Failed> {
         let claim = &self.claims[at];
         let (request, pace) = (
             Request {
@@ -211,8 +211,8 @@ impl Question<'_, '_> {
 }
 
 /// What became of leases that were renewed or raised.
-fn kept(answer: Result<Outcome>) -> Result<Said, Unanswered> {
-    let is_done = answer.map_err(Unanswered::sent)?.is_done();
+fn kept(answer: Result<Outcome>) -> Result<Said, Failed> {
+    let is_done = answer.map_err(Failed::sent)?.is_done();
     Ok(if is_done { Said::Done } else { Said::Broken })
 }
 
@@ -258,7 +258,7 @@ pub(super) enum Said {
     /// A lease at least was lost or broken. In the end: the owner has nothing, and asks for nothing any more. Another
     /// one has to.
     Broken,
-    Unanswered,
+    Failed,
 }
 
 impl Course {
@@ -328,7 +328,7 @@ impl Course {
         let end = self.leaves.map_or(Said::Broken, |leaving| leaving.end);
         self.leave(parts, Said::Broken);
         if said != Said::Done {
-            return Said::Unanswered;
+            return Said::Failed;
         }
         self.tokens.clear();
         end

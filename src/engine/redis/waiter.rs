@@ -21,7 +21,7 @@ use super::inbox::{Inbox, Notification, OpenInbox, Subscription};
 use super::{lock_scripts::LockScripts, server::Server};
 use crate::base::{BootInstant, Clock, Deadline, Token, clock::valid_until};
 use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
-use crate::engine::{Answer, Grant, Pace, Request, Unanswered, Wait};
+use crate::engine::{Answer, Failed, Grant, Pace, Request, Wait};
 
 /// What all waits of an engine share.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ impl Wait for RedisWait {
         request: Request<'_>,
         mut pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<Answer, Failed> {
         self.subscribe(request, None);
         let inbox = self.subscription().and_then(Subscription::inbox);
         let if_taken = self.if_taken(request, pace.as_deref_mut(), inbox.as_ref());

@@ -42,8 +42,8 @@ impl Call<'_> {
         let requests: Vec<_> = entering.chain(self.listing()).collect();
         owners.asks(owner, self.session.id());
         let replies = self.session.call(&requests, &self.deadline);
-        let mut replies = replies.inspect_err(|unanswered| {
-            if !unanswered.sent {
+        let mut replies = replies.inspect_err(|failed| {
+            if !failed.sent {
                 owners.remove(owner);
             }
         })?;

@@ -14,7 +14,7 @@ use crate::base::{
     limits::DEFERRED_PAUSES, sys::sync::Mutex,
 };
 use crate::engine::line::{Line, uuid_of};
-use crate::engine::{Request, Telling, Unanswered};
+use crate::engine::{Failed, Request, Telling};
 
 /// What all parts of the engine share.
 pub(super) struct Locks {
@@ -343,8 +343,8 @@ impl Locks {
 
     /// The answer to a question that wasn't answered: it is unclear what the owner has, if it is among those that may
     /// have something.
-    pub(super) fn unanswered(&self, request: Request<'_>, failure: Failure) -> Unanswered {
-        Unanswered {
+    pub(super) fn failed(&self, request: Request<'_>, failure: Failure) -> Failed {
+        Failed {
             error: failure.into_error(Some(request.key().name()), self.endpoint()),
             sent: self.owners.get(request.owner).is_some(),
         }

@@ -18,7 +18,7 @@ use self::{call::Call, leases::Lease, locks::Locks};
 use super::line::{
     Blocker, HAND_OVERS, LineEngine, LineStore, LineWatch, Snapshot, Step, Watched, When, Why,
 };
-use super::{Capabilities, Engine, Request, Revocations, Unanswered};
+use super::{Capabilities, Engine, Failed, Request, Revocations};
 use crate::base::{Clock, Deadline, Options, Owner, Result};
 
 mod address;
@@ -73,21 +73,11 @@ impl LineStore for ZooKeeperStore {
         self.0.gives_up_by(deadline)
     }
 
-    fn enter(
-        &self,
-        request: Request<'_>,
-        when: When,
-        deadline: &Deadline,
-    ) -> Result<Step, Unanswered> {
+    fn enter(&self, request: Request<'_>, when: When, deadline: &Deadline) -> Result<Step, Failed> {
         self.answered(request, deadline, |call| call.enter(when))
     }
 
-    fn look(
-        &self,
-        request: Request<'_>,
-        why: Why,
-        deadline: &Deadline,
-    ) -> Result<Step, Unanswered> {
+    fn look(&self, request: Request<'_>, why: Why, deadline: &Deadline) -> Result<Step, Failed> {
         self.answered(request, deadline, |call| call.look_in_line(why))
     }
 
@@ -97,7 +87,7 @@ impl LineStore for ZooKeeperStore {
         _request: Request<'_>,
         _seen: &Snapshot,
         _deadline: &Deadline,
-    ) -> Result<Step, Unanswered> {
+    ) -> Result<Step, Failed> {
         Ok(Step::Same)
     }
 
@@ -119,10 +109,10 @@ impl LineStore for ZooKeeperStore {
         self.0.told(Some(request.key()), watched)
     }
 
-    fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Unanswered> {
+    fn leave(&self, request: Request<'_>, deadline: &Deadline) -> Result<(), Failed> {
         let deadline = self.0.gives_up_by(deadline);
         let left = self.lease(request, &deadline).leave();
-        left.map_err(|failure| self.0.unanswered(request, failure))
+        left.map_err(|failure| self.0.failed(request, failure))
     }
 
     /// What was sent is carried out before all that this session asks later, and ends with the session.
@@ -167,10 +157,10 @@ impl ZooKeeperStore {
         request: Request<'_>,
         deadline: &Deadline,
         ask: impl FnOnce(&Call<'_>) -> Result<Step, Failure>,
-    ) -> Result<Step, Unanswered> {
+    ) -> Result<Step, Failed> {
         let call = Call::new(&self.0, request, deadline);
         let step = call.and_then(|call| ask(&call));
-        step.map_err(|failure| self.0.unanswered(request, failure))
+        step.map_err(|failure| self.0.failed(request, failure))
     }
 }
 

@@ -22,11 +22,11 @@ pub(super) struct Sessions {
 struct Current {
     session: Option<Arc<Session>>,
     /// The last attempt to open one, if it failed.
-    failed: Option<Failed>,
+    failed: Option<LastFailure>,
     pauses: Waits,
 }
 
-struct Failed {
+struct LastFailure {
     at: Instant,
     /// When there may be another attempt.
     again_at: Instant,
@@ -134,7 +134,7 @@ impl Current {
 
     fn failed(&mut self, failure: Failure) {
         let (at, pause) = (time::now(), self.pauses.next().unwrap_or(RECONNECT.cap));
-        self.failed = Some(Failed {
+        self.failed = Some(LastFailure {
             at,
             again_at: at + pause,
             failure,

@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc};
 use httparse::{EMPTY_HEADER, Header, Response, Status};
 use serde_json::Value;
 
-use super::failure::{Effect, Failed, Failure};
+use super::failure::{Effect, Failure, HostFailure};
 use super::proof::MemberTerm;
 use crate::{base::Deadline, engine::net::stream::Stream};
 
@@ -77,7 +77,7 @@ impl Connection {
         (path, body): (&str, &[u8]),
         token: Option<&str>,
         deadline: &Deadline,
-    ) -> Result<Incoming, Failed> {
+    ) -> Result<Incoming, HostFailure> {
         self.wait_until(deadline);
         if deadline.is_over() {
             let cause = io::Error::new(ErrorKind::TimedOut, "no time was left to ask it");
@@ -97,16 +97,16 @@ impl Connection {
         if status == 200 {
             return Ok(incoming);
         }
-        Err(Failed::answered(status, &self.rest(incoming)?))
+        Err(HostFailure::answered(status, &self.rest(incoming)?))
     }
 
     /// The rest of an answer, by the same deadline.
-    pub(super) fn value(&mut self, incoming: Incoming) -> Result<Value, Failed> {
+    pub(super) fn value(&mut self, incoming: Incoming) -> Result<Value, HostFailure> {
         let answer = self.rest(incoming)?;
-        serde_json::from_slice(&answer).map_err(|_| Failed::surprised())
+        serde_json::from_slice(&answer).map_err(|_| HostFailure::surprised())
     }
 
-    fn rest(&mut self, mut incoming: Incoming) -> Result<Vec<u8>, Failed> {
+    fn rest(&mut self, mut incoming: Incoming) -> Result<Vec<u8>, HostFailure> {
         let mut answer = Vec::new();
         while !incoming.body.is_over() {
             self.receive(&mut incoming, &mut answer)?;
@@ -125,7 +125,7 @@ impl Connection {
         request(path, &self.host, &headers, body)
     }
 
-    fn head(&mut self) -> Result<Head, Failed> {
+    fn head(&mut self) -> Result<Head, HostFailure> {
         loop {
             if let Some((head, length)) = head_in(&self.input).map_err(strange)? {
                 self.input.drain(..length);
@@ -147,7 +147,7 @@ impl Connection {
         &mut self,
         incoming: &mut Incoming,
         output: &mut Vec<u8>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), HostFailure> {
         let before = output.len();
         while !incoming.body.is_over() && output.len() == before {
             let used = incoming.body.take(&self.input, output).map_err(strange)?;
@@ -171,7 +171,7 @@ impl Connection {
     }
 
     /// Whether anything came before the end of the connection.
-    fn read(&mut self) -> Result<bool, Failed> {
+    fn read(&mut self) -> Result<bool, HostFailure> {
         let mut buffer = [0; 8 << 10];
         let read = self.stream.read(&mut buffer).map_err(|e| self.unclear(e))?;
         self.has_answered |= read > 0;
@@ -180,7 +180,7 @@ impl Connection {
     }
 
     /// A server that expects TLS hangs up on plain text.
-    fn unclear(&self, error: io::Error) -> Failed {
+    fn unclear(&self, error: io::Error) -> HostFailure {
         let mut text = match error.kind() {
             ErrorKind::UnexpectedEof => "it has closed the connection without an answer".to_owned(),
             ErrorKind::ConnectionReset => error.to_string(),
@@ -199,7 +199,7 @@ impl Connection {
     }
 }
 
-fn strange(cause: String) -> Failed {
+fn strange(cause: String) -> HostFailure {
     Effect::Unclear.by(Failure::Other(cause.into()))
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, io};
 use serde_json::Value;
 
 use crate::base::{Cause, Error};
-use crate::engine::{Unanswered, denied, net::stream::is_about_our_certificate};
+use crate::engine::{Failed, denied, net::stream::is_about_our_certificate};
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum Failure {
 
 /// Why an exchange with one host has no result.
 #[derive(Debug)]
-pub(super) struct Failed {
+pub(super) struct HostFailure {
     pub(super) effect: Effect,
     pub(super) why: Failure,
 }
@@ -135,11 +135,13 @@ impl fmt::Display for Failure {
     }
 }
 
-impl Failed {
+impl HostFailure {
     /// What an answer with a status other than 200 means.
     pub(super) fn answered(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice(body) {
-            Ok(answer) => Failed::told(&answer).unwrap_or_else(|| Failed::surprising(status)),
+            Ok(answer) => {
+                HostFailure::told(&answer).unwrap_or_else(|| HostFailure::surprising(status))
+            }
             Err(_) if has(body, TLS_HINT) => {
                 let cause = "its port has TLS: use etcds://";
                 Effect::Refused.by(Failure::Other(cause.into()))
@@ -150,7 +152,7 @@ impl Failed {
                             password";
                 Effect::Refused.by(Failure::Denied(text.into()))
             }
-            Err(_) => Failed::surprising(status),
+            Err(_) => HostFailure::surprising(status),
         }
     }
 
@@ -160,7 +162,7 @@ impl Failed {
         let error = error.unwrap_or(answer);
         let code = error.get("code").or(error.get("grpc_code"))?.as_u64()?;
         let text = error.get("message")?.as_str()?;
-        Some(Failed::of(code, text))
+        Some(HostFailure::of(code, text))
     }
 
     /// What it means that a watch has ended for this reason, of which there is only a text.
@@ -182,13 +184,13 @@ impl Failed {
             502..=504 => {
                 Effect::Unclear.by(Failure::Unreachable(format!("HTTP status {status}").into()))
             }
-            _ => Failed::surprised(),
+            _ => HostFailure::surprised(),
         }
     }
 
     /// What etcd means by an error. One text of it is shared by several codes, and one code by several meanings.
     fn of(code: u64, text: &str) -> Self {
-        Failed::of_login(code, text).unwrap_or_else(|| Failed::of_request(code, text))
+        HostFailure::of_login(code, text).unwrap_or_else(|| HostFailure::of_request(code, text))
     }
 
     /// Errors about the login and the rights of its user.
@@ -252,7 +254,7 @@ impl Failed {
 
     /// What an answer means that isn't the one that was asked for.
     pub(super) fn not_understood(answer: &Value) -> Self {
-        Failed::told(answer).unwrap_or_else(Failed::surprised)
+        HostFailure::told(answer).unwrap_or_else(HostFailure::surprised)
     }
 
     /// By a peer that isn't etcd.
@@ -289,20 +291,20 @@ impl Failed {
 }
 
 impl Effect {
-    pub(super) fn by(self, why: Failure) -> Failed {
-        Failed { effect: self, why }
+    pub(super) fn by(self, why: Failure) -> HostFailure {
+        HostFailure { effect: self, why }
     }
 }
 
-impl From<Failed> for Failure {
-    fn from(failed: Failed) -> Self {
+impl From<HostFailure> for Failure {
+    fn from(failed: HostFailure) -> Self {
         failed.why
     }
 }
 
-impl From<Failed> for Unanswered<Failure> {
-    fn from(failed: Failed) -> Self {
-        Unanswered {
+impl From<HostFailure> for Failed<Failure> {
+    fn from(failed: HostFailure) -> Self {
+        Failed {
             sent: failed.effect == Effect::Unclear,
             error: failed.why,
         }

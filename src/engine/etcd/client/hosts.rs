@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::failure::{Effect, Failed, Failure};
+use super::failure::{Effect, Failure, HostFailure};
 use super::{connection::Connection, proof::MemberTerm};
 use crate::base::{Deadline, sys::sync::Mutex, sys::time};
 use crate::engine::net::address::{Endpoint, HostPort};
@@ -104,8 +104,8 @@ impl Hosts {
         &self,
         is_repeatable: bool,
         deadline: &Deadline,
-        mut ask: impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
-    ) -> Result<(T, Used), Failed> {
+        mut ask: impl FnMut(&mut Connection, &Deadline) -> Result<T, HostFailure>,
+    ) -> Result<(T, Used), HostFailure> {
         let mut turns = self.rotation.turns(self.connect_timeout);
         let rounds_until = deadline.within(self.patience());
         let (mut reasons, mut was_slow) = (Reasons::default(), false);
@@ -142,8 +142,8 @@ impl Hosts {
         &self,
         host: usize,
         deadline: &Deadline,
-        ask: impl FnOnce(&mut Connection, &Deadline) -> Result<T, Failed>,
-    ) -> Result<T, Failed> {
+        ask: impl FnOnce(&mut Connection, &Deadline) -> Result<T, HostFailure>,
+    ) -> Result<T, HostFailure> {
         let deadline = deadline.within(self.connect_timeout);
         let mut connection = self.all[host].connect(&deadline)?;
         ask(&mut connection, &deadline)
@@ -167,14 +167,14 @@ struct Attempt<'a> {
 struct Reasons(Vec<(Arc<str>, String)>);
 
 impl Reasons {
-    fn add(&mut self, host: &Arc<str>, failed: &Failed) {
+    fn add(&mut self, host: &Arc<str>, failed: &HostFailure) {
         let reason = failed.why.to_string();
         self.0.retain(|(other, _)| other != host);
         self.0.push((host.clone(), reason));
     }
 
     /// The failure of the last one names all of them.
-    fn told_by(&self, failed: Failed) -> Failed {
+    fn told_by(&self, failed: HostFailure) -> HostFailure {
         let hosts = self
             .0
             .iter()
@@ -186,8 +186,8 @@ impl Reasons {
 impl Attempt<'_> {
     fn make<T>(
         &self,
-        ask: &mut impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
-    ) -> Result<(T, Used), Failed> {
+        ask: &mut impl FnMut(&mut Connection, &Deadline) -> Result<T, HostFailure>,
+    ) -> Result<(T, Used), HostFailure> {
         let host = &self.hosts.all[self.host];
         let began = time::now();
         if let Some(idle) = host.pool.take(began, Connection::is_quiet) {
@@ -211,13 +211,13 @@ impl Attempt<'_> {
     }
 
     /// Whether the same may be asked once more, of this host or another.
-    fn may_go_on(&self, failed: &Failed) -> bool {
+    fn may_go_on(&self, failed: &HostFailure) -> bool {
         !self.deadline.is_over() && failed.may_be_asked_elsewhere(self.is_repeatable)
     }
 
     /// Whether a new connection may do better than one that was idle, which something on the way may have forgotten.
     /// A host that is slow isn't waited for twice while there are others.
-    fn deserves_another(&self, failed: &Failed) -> bool {
+    fn deserves_another(&self, failed: &HostFailure) -> bool {
         let is_alone = self.hosts.all.len() == 1;
         self.may_go_on(failed) && (is_alone || !failed.why.is_timeout())
     }
@@ -226,8 +226,8 @@ impl Attempt<'_> {
         &self,
         mut connection: Connection,
         left: u32,
-        ask: &mut impl FnMut(&mut Connection, &Deadline) -> Result<T, Failed>,
-    ) -> Result<(T, Used), Failed> {
+        ask: &mut impl FnMut(&mut Connection, &Deadline) -> Result<T, HostFailure>,
+    ) -> Result<(T, Used), HostFailure> {
         let began = time::now();
         let host = self.host;
         match ask(&mut connection, &self.answer_by(left)) {
@@ -261,7 +261,7 @@ impl Attempt<'_> {
 }
 
 impl Host {
-    fn connect(&self, deadline: &Deadline) -> Result<Connection, Failed> {
+    fn connect(&self, deadline: &Deadline) -> Result<Connection, HostFailure> {
         let stream = self.connector.connect(deadline);
         let stream = stream.map_err(|e| Effect::Undone.by(e.into()))?;
         let seen = *self.seen.lock();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::answers::{self, Answer, Event, MemberStatus, WatchMessage, watch_message};
 use super::connection::{Connection, Incoming, STATUS};
-use super::failure::{Effect, Failed, Failure};
+use super::failure::{Effect, Failure, HostFailure};
 use super::hosts::{Hosts, Used};
 use super::proof::Renewal;
 use super::txn::{LeaseId, Range};
@@ -42,15 +42,15 @@ impl<'a> Exchange<'a> {
         path: &str,
         body: &Value,
         understand: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<T, Failed> {
+    ) -> Result<T, HostFailure> {
         let incoming = self.begin(path, body.to_string().as_bytes())?;
         let answer = self.connection.value(incoming)?;
-        understand(&answer).ok_or_else(|| Failed::not_understood(&answer))
+        understand(&answer).ok_or_else(|| HostFailure::not_understood(&answer))
     }
 
     /// Asks, and reads that there will be an answer. Asks once more with another token, when the host doesn't know
     /// the one that there was.
-    pub(super) fn begin(&mut self, path: &str, body: &[u8]) -> Result<Incoming, Failed> {
+    pub(super) fn begin(&mut self, path: &str, body: &[u8]) -> Result<Incoming, HostFailure> {
         let token = self.login.token(self.connection, self.deadline)?;
         let begun = self.begin_with(path, body, token.as_deref());
         match (begun, token) {
@@ -70,18 +70,18 @@ impl<'a> Exchange<'a> {
         path: &str,
         body: &[u8],
         token: Option<&str>,
-    ) -> Result<Incoming, Failed> {
+    ) -> Result<Incoming, HostFailure> {
         self.connection.begin((path, body), token, self.deadline)
     }
 
-    pub(super) fn transact(&mut self, txn: &Value) -> Result<Answer, Failed> {
+    pub(super) fn transact(&mut self, txn: &Value) -> Result<Answer, HostFailure> {
         let answer = self.ask("/v3/kv/txn", txn, answers::transaction)?;
         self.connection.see(answer.by);
         Ok(answer)
     }
 
     /// Asks for a lease to be kept alive.
-    pub(super) fn renew(&mut self, lease: LeaseId) -> Result<Renewal, Failed> {
+    pub(super) fn renew(&mut self, lease: LeaseId) -> Result<Renewal, HostFailure> {
         match self.ask("/v3/lease/keepalive", &lease.to_json(), answers::keep_alive) {
             Err(failed) if matches!(failed.why, Failure::LeaseGone) => Ok(Renewal {
                 by: None,
@@ -91,7 +91,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    pub(super) fn status(&mut self) -> Result<MemberStatus, Failed> {
+    pub(super) fn status(&mut self) -> Result<MemberStatus, HostFailure> {
         self.ask(STATUS, &json!({}), answers::status)
     }
 }
@@ -126,7 +126,7 @@ impl Login {
         &self,
         connection: &mut Connection,
         deadline: &Deadline,
-    ) -> Result<Option<Arc<str>>, Failed> {
+    ) -> Result<Option<Arc<str>>, HostFailure> {
         let (Some(user), Some(password)) = (&self.login.user, &self.login.password) else {
             return Ok(None);
         };
@@ -186,7 +186,7 @@ impl fmt::Debug for Login {
 }
 
 /// Whatever came of a login, what follows it wasn't asked.
-fn harmless(failed: Failed) -> Failed {
+fn harmless(failed: HostFailure) -> HostFailure {
     match failed.effect {
         Effect::Unclear => Effect::Undone.by(failed.why),
         Effect::Undone | Effect::Refused | Effect::UnknownToken => failed,
@@ -227,7 +227,7 @@ impl Watch {
             match self.messages.next(&mut self.used.connection) {
                 Ok(WatchMessage::Events(events)) if !events.is_empty() => return Ok(events),
                 Ok(WatchMessage::Begun(_) | WatchMessage::Events(_)) => {}
-                Ok(WatchMessage::Ended(reason)) => return Err(Failed::ended(&reason).why),
+                Ok(WatchMessage::Ended(reason)) => return Err(HostFailure::ended(&reason).why),
                 Err(failed) if failed.why.is_timeout() => return Ok(Vec::new()),
                 Err(failed) => {
                     self.hosts.rotation.failed(self.used.host);
@@ -257,7 +257,7 @@ impl Messages {
         host: &mut Exchange<'_>,
         ranges: &[Range],
         puts: bool,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, HostFailure> {
         let incoming = host.begin("/v3/watch", &request(ranges, puts))?;
         let mut messages = Messages {
             incoming,
@@ -275,21 +275,21 @@ impl Messages {
                 WatchMessage::Events(events) => {
                     events.iter().map(|one| one.revision).max().unwrap_or(0)
                 }
-                WatchMessage::Ended(reason) => return Err(Failed::ended(&reason)),
+                WatchMessage::Ended(reason) => return Err(HostFailure::ended(&reason)),
             };
             messages.begins_after = messages.begins_after.max(after);
         }
         Ok(messages)
     }
 
-    fn next(&mut self, connection: &mut Connection) -> Result<WatchMessage, Failed> {
+    fn next(&mut self, connection: &mut Connection) -> Result<WatchMessage, HostFailure> {
         loop {
             if let Some(line) = self.line() {
                 let message: Value =
-                    serde_json::from_slice(&line).map_err(|_| Failed::surprised())?;
+                    serde_json::from_slice(&line).map_err(|_| HostFailure::surprised())?;
                 return match watch_message(&message) {
                     Some(told) => Ok(told),
-                    None => Err(Failed::not_understood(&message)),
+                    None => Err(HostFailure::not_understood(&message)),
                 };
             }
             let before = self.text.len();

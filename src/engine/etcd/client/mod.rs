@@ -11,7 +11,7 @@ use serde_json::json;
 pub(super) use self::answers::{
     Answer, Event, KeptAlive, KeyValue, MemberStatus, OpResult, Status, Touched,
 };
-use self::failure::{Effect, Failed};
+use self::failure::{Effect, HostFailure};
 use self::hosts::{Hosts, Used};
 use self::login::{Exchange, Login};
 use self::proof::{Proof, Verdict};
@@ -19,7 +19,7 @@ pub(super) use self::txn::{Compare, LeaseId, Op, Range, Txn};
 pub(super) use self::{failure::Failure, login::Watch, proof::MemberTerm};
 use super::address::Address;
 use crate::base::{Clock, Deadline, Options, Result};
-use crate::engine::{Unanswered, net::tls::Trust};
+use crate::engine::{Failed, net::tls::Trust};
 
 mod answers;
 mod connection;
@@ -103,7 +103,7 @@ impl Client {
         &self,
         txn: &Txn,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
+    ) -> Result<Answer, Failed<Failure>> {
         let body = txn.to_json();
         let ask = |host: &mut Exchange<'_>| host.transact(&body);
         let (answer, used) = self.exchange(txn.only_reads(), deadline, ask)?;
@@ -124,7 +124,7 @@ impl Client {
             let may_be_there = std::mem::replace(&mut may_be_there, true);
             match host.ask("/v3/lease/grant", &body, answers::lease) {
                 Ok((granted, seconds)) if granted == lease => Ok(seconds),
-                Ok(_) => Err(Failed::surprised()),
+                Ok(_) => Err(HostFailure::surprised()),
                 Err(failed) if may_be_there && matches!(failed.why, Failure::LeaseExists) => {
                     host.ask(TIME_TO_LIVE, &lease.to_json(), answers::granted_for)
                 }
@@ -242,7 +242,7 @@ impl Client {
     fn ask<T>(
         &self,
         deadline: &Deadline,
-        ask: impl FnMut(&mut Exchange<'_>) -> Result<T, Failed>,
+        ask: impl FnMut(&mut Exchange<'_>) -> Result<T, HostFailure>,
     ) -> Result<T, Failure> {
         let (answer, used) = self.exchange(true, deadline, ask)?;
         self.hosts.put_back(used);
@@ -253,8 +253,8 @@ impl Client {
         &self,
         is_repeatable: bool,
         deadline: &Deadline,
-        mut ask: impl FnMut(&mut Exchange<'_>) -> Result<T, Failed>,
-    ) -> Result<(T, Used), Failed> {
+        mut ask: impl FnMut(&mut Exchange<'_>) -> Result<T, HostFailure>,
+    ) -> Result<(T, Used), HostFailure> {
         self.hosts
             .ask(is_repeatable, deadline, |connection, deadline| {
                 ask(&mut Exchange::new(connection, &self.login, deadline))

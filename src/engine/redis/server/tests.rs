@@ -22,7 +22,7 @@ fn server_at(listener: &TcpListener) -> Arc<Server> {
     Arc::new(Server::new(endpoint, Arc::new(settings)).unwrap())
 }
 
-fn unanswered(server: &Arc<Server>) -> Unanswered<Failure> {
+fn unanswered(server: &Arc<Server>) -> Failed<Failure> {
     let deadline = Deadline::after(Duration::from_secs(20));
     server
         .call(&::redis::cmd("PING"), Manner::Plain, &deadline)

@@ -41,7 +41,7 @@ use crate::base::{Cancel, Cause, Deadline, sys::time};
 use crate::engine::redis::failure::{Failure, Redirect};
 use crate::engine::redis::script::{Command, Route, SameConnection};
 use crate::engine::redis::server::{Answer, Manner, Server, share};
-use crate::engine::{Unanswered, net::address::HostPort};
+use crate::engine::{Failed, net::address::HostPort};
 
 const HOPS: u32 = 5;
 
@@ -86,7 +86,7 @@ pub(super) fn run(
     route: Route<'_>,
     command: &dyn Command,
     deadline: &Deadline,
-) -> Result<Answer, Unanswered<Failure>> {
+) -> Result<Answer, Failed<Failure>> {
     let mut call = Call {
         topology,
         command,
@@ -98,7 +98,7 @@ pub(super) fn run(
         demoted: None,
     };
     topology.look_up_within(route.known_within, deadline);
-    call.run().map_err(|error| Unanswered {
+    call.run().map_err(|error| Failed {
         error,
         sent: call.may_be_done,
     })
@@ -151,7 +151,7 @@ impl Call<'_> {
                 moved: self.may_be_done,
                 ..answer
             }),
-            Err(Unanswered { error, sent }) => {
+            Err(Failed { error, sent }) => {
                 self.may_be_done |= sent;
                 Err(error)
             }
@@ -302,10 +302,10 @@ impl Call<'_> {
 }
 
 /// Whether a master that was replaced, and is cut off from its replicas, would answer so, too.
-fn is_doubtful(answer: &Result<Answer, Unanswered<Failure>>) -> bool {
+fn is_doubtful(answer: &Result<Answer, Failed<Failure>>) -> bool {
     match answer {
         Ok(answer) => answer.shortfall.is_some(),
-        Err(unanswered) => matches!(unanswered.error, Failure::Busy(_)),
+        Err(failed) => matches!(failed.error, Failure::Busy(_)),
     }
 }
 

@@ -74,7 +74,7 @@ impl Topology {
         found.map_err(|heard| sentinels.refusal(*heard, &self.settings))?;
         let ping = ::redis::cmd("PING");
         let answer = call::run(self, Route::to(""), &ping, until);
-        match answer.map_err(|unanswered| unanswered.error)?.value {
+        match answer.map_err(|failed| failed.error)?.value {
             Value::SimpleString(pong) if pong == "PONG" => Ok(()),
             _ => {
                 let cause = "its master doesn't answer PING as a Redis server does";

@@ -44,7 +44,7 @@ use super::script::{Command, Route};
 use super::server::{Answer, Manner, Server};
 use super::settings::{Address, At, Settings};
 use crate::base::{Deadline, Error, Options, Result};
-use crate::engine::{Unanswered, net::address::Endpoint};
+use crate::engine::{Failed, net::address::Endpoint};
 
 mod call;
 pub(super) mod greeting;
@@ -123,7 +123,7 @@ impl Servers {
         route: Route<'_>,
         command: &dyn Command,
         deadline: &Deadline,
-    ) -> Result<Answer, Unanswered<Failure>> {
+    ) -> Result<Answer, Failed<Failure>> {
         match self {
             Servers::One(server) => server.call(command, Manner::Plain, deadline),
             Servers::Several(topology) => call::run(topology, route, command, deadline),

@@ -198,14 +198,14 @@ fn granted(parts: usize) -> Course {
 
 #[test]
 fn owner_that_does_not_have_all_releases_all_before_another_asks() {
-    for said in [Said::Broken, Said::Unanswered] {
+    for said in [Said::Broken, Said::Failed] {
         let (raise, release) = (Step::Raise(Token::from_number(5)), Step::Release(2));
         // It may have a part anew, by a late copy of its request.
         let mut course = granted(2);
         assert_eq!(course.said(raise, said, true), None);
         assert_eq!(course.next(), release);
-        let end = course.said(release, Said::Unanswered, true);
-        assert_eq!(end, Some(Said::Unanswered));
+        let end = course.said(release, Said::Failed, true);
+        assert_eq!(end, Some(Said::Failed));
         course.begin();
         assert_eq!(course.next(), release);
         let end = course.said(release, Said::Done, true);

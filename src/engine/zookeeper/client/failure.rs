@@ -4,7 +4,7 @@ use std::{fmt, io};
 
 use super::jute::Malformed;
 use crate::base::{Cause, Error};
-use crate::engine::{Unanswered, denied, net::stream::is_about_our_certificate};
+use crate::engine::{Failed, denied, net::stream::is_about_our_certificate};
 
 /// Why a request isn't done.
 #[derive(Debug)]
@@ -126,9 +126,9 @@ impl From<Code> for Failure {
     }
 }
 
-impl From<Unanswered<Failure>> for Failure {
-    fn from(unanswered: Unanswered<Failure>) -> Self {
-        unanswered.error
+impl From<Failed<Failure>> for Failure {
+    fn from(failed: Failed<Failure>) -> Self {
+        failed.error
     }
 }
 

@@ -56,7 +56,7 @@ use self::wire::{Handshake, LONGEST_REQUEST};
 use self::{ops::Answer, pending::Item, watch::AnswerSlot};
 use super::address::Address;
 use crate::base::{BootInstant, Clock, Deadline, Error, Options, Process, Result};
-use crate::engine::Unanswered;
+use crate::engine::Failed;
 
 mod failure;
 mod jute;
@@ -197,20 +197,16 @@ impl Session {
         &self,
         requests: &[Op],
         deadline: &Deadline,
-    ) -> Result<Replies, Unanswered<Failure>> {
+    ) -> Result<Replies, Failed<Failure>> {
         // A server without a leader answers pings, and nothing else.
         let deadline = &deadline.within(self.shared.servers.io_timeout);
         let slot = self.begin(requests, deadline)?;
-        let answers = slot.wait(deadline).map_err(Unanswered::sent)?;
+        let answers = slot.wait(deadline).map_err(Failed::sent)?;
         Ok(Replies::of(answers))
     }
 
     /// The same without waiting for answers: what fails then is told to nobody.
-    pub(super) fn send(
-        &self,
-        requests: &[Op],
-        deadline: &Deadline,
-    ) -> Result<(), Unanswered<Failure>> {
+    pub(super) fn send(&self, requests: &[Op], deadline: &Deadline) -> Result<(), Failed<Failure>> {
         self.begin(requests, deadline).map(drop)
     }
 
@@ -218,9 +214,9 @@ impl Session {
         &self,
         requests: &[Op],
         deadline: &Deadline,
-    ) -> Result<Arc<AnswerSlot<Answer>>, Unanswered<Failure>> {
+    ) -> Result<Arc<AnswerSlot<Answer>>, Failed<Failure>> {
         if !self.process.is_current() {
-            return Err(Unanswered::unsent(Failure::Ended));
+            return Err(Failed::unsent(Failure::Ended));
         }
         let slot = Arc::new(AnswerSlot::new(requests.len()));
         let acl = self.shared.servers.acl();
@@ -228,7 +224,7 @@ impl Session {
         let items: Vec<_> = items.collect();
         let longest = items.iter().map(Item::bytes).max().unwrap_or_default();
         if longest > LONGEST_REQUEST {
-            return Err(Unanswered::unsent(Failure::TooLarge(longest)));
+            return Err(Failed::unsent(Failure::TooLarge(longest)));
         }
         let deadline = &deadline.within(self.shared.servers.io_timeout);
         self.shared.send(items, deadline)?;

@@ -13,7 +13,7 @@ use super::wire::{Handshake, Header, number};
 use crate::base::sys::sync::{Condvar, Mutex, MutexGuard, TimedGuard, TimedMutex};
 use crate::base::{BootInstant, Cancel, Clock, Deadline, sys::time};
 use crate::engine::net::{CANCEL_LATENESS, socket::Closer, stream::WriteHalf};
-use crate::engine::{Unanswered, zookeeper::teller::Teller};
+use crate::engine::{Failed, zookeeper::teller::Teller};
 
 /// A session, as its callers and its thread share it. A lock that stands below another is never held when that is
 /// taken.
@@ -72,19 +72,19 @@ impl Shared {
         &self,
         items: Vec<Item>,
         deadline: &Deadline,
-    ) -> Result<(), Unanswered<Failure>> {
+    ) -> Result<(), Failed<Failure>> {
         loop {
-            let writer = self.lock_writer(deadline).map_err(Unanswered::unsent)?;
+            let writer = self.lock_writer(deadline).map_err(Failed::unsent)?;
             let state = self.state.lock();
             let why = match &state.phase {
-                Phase::Ended { .. } => return Err(Unanswered::unsent(Failure::Ended)),
+                Phase::Ended { .. } => return Err(Failed::unsent(Failure::Ended)),
                 Phase::Connected(_) => return self.write(writer, state, items, deadline),
                 Phase::Disconnected(why) => why.clone(),
             };
             // The thread needs it to connect.
             drop(writer);
             if deadline.is_over() {
-                return Err(Unanswered::unsent(Failure::Unreachable(why.into())));
+                return Err(Failed::unsent(Failure::Unreachable(why.into())));
             }
             drop(self.changed.wait_for(state, slice(deadline)));
         }
@@ -123,7 +123,7 @@ impl Shared {
         mut state: MutexGuard<'_, State>,
         items: Vec<Item>,
         deadline: &Deadline,
-    ) -> Result<(), Unanswered<Failure>> {
+    ) -> Result<(), Failed<Failure>> {
         let bytes = state.enlist(items, self.clock.now());
         drop(state);
         let Some(half) = writer.as_mut() else {
@@ -133,7 +133,7 @@ impl Shared {
         half.write_all(&bytes).map_err(|e| {
             // A part may have been sent, and what is sent next would be its rest.
             half.closer().close();
-            Unanswered::sent(e.into())
+            Failed::sent(e.into())
         })
     }
 

@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn failed(code: u64, text: &str) -> Failed {
+fn failed(code: u64, text: &str) -> HostFailure {
     let error = format!(r#"{{"error":"{text}","message":"{text}","code":{code}}}"#);
     let in_stream = format!(
         r#"{{"error":{{"grpc_code":{code},"http_code":500,"message":"{text}","http_status":"X"}}}}"#
     );
-    let in_stream = Failed::told(&serde_json::from_str(&in_stream).unwrap()).unwrap();
-    let failed = Failed::answered(500, error.as_bytes());
+    let in_stream = HostFailure::told(&serde_json::from_str(&in_stream).unwrap()).unwrap();
+    let failed = HostFailure::answered(500, error.as_bytes());
     assert_eq!(format!("{failed:?}"), format!("{in_stream:?}"));
     failed
 }
@@ -67,7 +67,7 @@ fn watch_that_ended_for_its_token_may_begin_with_another() {
             format!("etcdserver: {reason}"),
             format!("rpc error: code = X desc = etcdserver: {reason}"),
         ];
-        let [short, long] = texts.map(|text| Failed::ended(&text));
+        let [short, long] = texts.map(|text| HostFailure::ended(&text));
         assert_eq!(short.effect, long.effect);
         (long.effect, long.why)
     };
@@ -90,14 +90,14 @@ fn peer_that_is_not_etcd_is_not_quoted() {
         (400, "{\"secret\":1}"),
         (200, "secret"),
     ] {
-        let failed = Failed::answered(status, body.as_bytes());
+        let failed = HostFailure::answered(status, body.as_bytes());
         assert_eq!(failed.effect, Effect::Unclear);
         assert!(matches!(failed.why, Failure::Other(_)));
         assert!(!failed.why.to_string().contains("secret"));
     }
-    let failed = Failed::answered(503, b"<html>");
+    let failed = HostFailure::answered(503, b"<html>");
     assert_eq!(failed.effect, Effect::Unclear);
     assert!(matches!(failed.why, Failure::Unreachable(_)));
-    let failed = Failed::answered(400, b"Client sent an HTTP request to an HTTPS server.\n");
+    let failed = HostFailure::answered(400, b"Client sent an HTTP request to an HTTPS server.\n");
     assert!(failed.why.to_string().contains("etcds://"));
 }

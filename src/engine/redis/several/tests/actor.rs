@@ -37,7 +37,7 @@ enum Doing {
 
 /// The worse of two answers to a step. A lease that is lost is over, whatever the others say.
 fn worse(step: Step, one: Said, reply: Option<Said>) -> Said {
-    match (step, one, reply.unwrap_or(Said::Unanswered)) {
+    match (step, one, reply.unwrap_or(Said::Failed)) {
         (Step::Ask(_), _, said) | (_, Said::Done, said) => said,
         (_, Said::Broken, _) | (_, _, Said::Broken) => Said::Broken,
         (_, one, _) => one,
@@ -230,7 +230,7 @@ impl Actor {
             Said::Granted(token) => self.doing = Doing::Holds(token, began + TTL),
             Said::Taken => self.doing = Doing::Waits(now + HEARTBEAT),
             Said::Broken => self.become_another(),
-            Said::Done | Said::Unanswered => self.doing = Doing::Waits(now + HEARTBEAT / 4),
+            Said::Done | Said::Failed => self.doing = Doing::Waits(now + HEARTBEAT / 4),
         }
     }
 }
