@@ -257,7 +257,7 @@ impl Core {
             Some(LostReason::NotOwner | LostReason::Broken)
         );
         // Of several names the others may still be there.
-        if !is_gone || lease.claim.has_many() {
+        if !is_gone || lease.claim.is_multi() {
             let release = DeferredRelease::of(lease, self.options.ttl);
             self.deferred.make(release, deadline);
         }

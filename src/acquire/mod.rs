@@ -154,7 +154,7 @@ fn acquire(core: &Arc<Core>, claim: &Claim, budget: &mut RetryBudget) -> Result<
 /// Whether the threads of this process ask for the lock one after the other. Readers and holders of permits stand in
 /// nobody's way here, and a call that wants several names is in no queue: each asks for itself.
 fn is_queued_locally(claim: &Claim) -> bool {
-    claim.is_exclusive() && !claim.has_many()
+    claim.is_exclusive() && !claim.is_multi()
 }
 
 /// The lease that the thread before has handed over, if it is still valid and has all that this call needs.

@@ -133,13 +133,13 @@ impl Claim {
         self.mode == Mode::Exclusive
     }
 
-    pub(crate) fn has_many(&self) -> bool {
+    pub(crate) fn is_multi(&self) -> bool {
         !self.names.is_empty()
     }
 
     /// All names that it is about.
     pub(crate) fn keys(&self) -> &[Key] {
-        if self.has_many() {
+        if self.is_multi() {
             &self.names
         } else {
             slice::from_ref(&self.key)

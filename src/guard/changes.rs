@@ -121,7 +121,7 @@ impl LockGuard {
     /// Goes on reading, and stores the value if the lock is still this guard's.
     pub(crate) fn downgrade_storing(&mut self, value: Option<Arc<[u8]>>) -> Result<LockGuard> {
         let core = self.core.clone();
-        if !self.claim.is_exclusive() || self.claim.has_many() {
+        if !self.claim.is_exclusive() || self.claim.is_multi() {
             let what = "to downgrade what isn't one exclusive lock".to_owned();
             return Err(Error::Unsupported { what });
         }

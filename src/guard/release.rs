@@ -315,7 +315,7 @@ impl LockGuard {
             _ => None,
         };
         // Of several the others may still be there.
-        if let Some(reason) = gone.filter(|_| !lease.claim.has_many()) {
+        if let Some(reason) = gone.filter(|_| !lease.claim.is_multi()) {
             return Ok(Ended::Lost(reason));
         }
         let release = Release {

@@ -322,7 +322,7 @@ impl Locker {
         }
         let core = self.core.original();
         let first = core.claim(&self.namespace, of.keys()[0].name(), of.mode)?;
-        if of.has_many() {
+        if of.is_multi() {
             core.check_several_names(of.keys().len())?;
         }
         Ok(Claim {

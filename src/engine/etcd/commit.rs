@@ -35,7 +35,7 @@ impl LineLeases for EtcdStore {
             entry.is_some_and(|entry| entry.session == Some(own.lease.id.0))
         };
         let Some(since) = kept.since.filter(|_| found.iter().all(is_its)) else {
-            if !request.claim.has_many() {
+            if !request.claim.is_multi() {
                 self.drop_lease(request.owner, &deadline.within(ENDING));
             }
             return Ok(lost(&found));

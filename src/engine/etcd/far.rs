@@ -35,7 +35,7 @@ pub(super) fn is_far(keys: u64) -> bool {
 /// Whether the owner's entry is to have a long lease. A question of the owner without an answer may put it in line
 /// anew under the lease that it has now, which has to be revoked then.
 pub(super) fn may_stretch(request: Request<'_>, own: &Own) -> bool {
-    let is_simple = request.claim.is_exclusive() && !request.claim.has_many();
+    let is_simple = request.claim.is_exclusive() && !request.claim.is_multi();
     let is_clear = own.created.is_some() && !own.has_inflight;
     own.is_far && is_simple && is_clear && !own.lease.id.is_long()
 }

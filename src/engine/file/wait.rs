@@ -93,7 +93,7 @@ impl FileWait {
         pace: &mut Pace<'_>,
     ) -> io::Result<Option<Grant>> {
         let look = self.next_look(pace);
-        if request.claim.has_many() {
+        if request.claim.is_multi() {
             // It is granted one name after the other, and has to ask for all.
             self.sleep(request, pace, &look)?;
             return Ok(None);

@@ -103,7 +103,7 @@ pub(super) fn verify(
     } else {
         Outcome::NOT_OWNER
     };
-    if !outcome.is_done() && !request.claim.has_many() {
+    if !outcome.is_done() && !request.claim.is_multi() {
         // Of several names it may have others, which its release gives up.
         store.abandon(request, &deadline.within(ENDING));
     }

@@ -203,7 +203,7 @@ fn counter_after(ending: Ending) -> String {
 /// The parts of a claim whose names are on several slots, in the order of the slots; else `None`. The errors about a
 /// part name the whole.
 pub(super) fn parts(scripts: &LockScripts, claim: &Claim) -> Option<Vec<Claim>> {
-    if !claim.has_many() || !scripts.is_cluster() {
+    if !claim.is_multi() || !scripts.is_cluster() {
         return None;
     }
     let mut slots: BTreeMap<u16, Vec<Key>> = BTreeMap::new();

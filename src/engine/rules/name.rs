@@ -122,7 +122,7 @@ impl NameState {
         let Claim { mode, prefer, .. } = *request.claim;
         let waits = EntryState::Waits {
             first: mode == Mode::Exclusive && prefer == Prefer::Writers,
-            more: request.claim.has_many(),
+            more: request.claim.is_multi(),
         };
         self.entries.push(Entry::new(request, waits, step));
         // An owner of several names may find this one free.

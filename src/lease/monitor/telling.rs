@@ -30,7 +30,7 @@ impl<T: Send> LeaseMonitor<T> {
                 return None;
             };
             // Of several names the others may still be there, and in use: they end with the guard.
-            let stays = lease.claim.has_many() && reason != LostReason::Expired;
+            let stays = lease.claim.is_multi() && reason != LostReason::Expired;
             let forgotten = (!stays).then(|| lease.owner.clone());
             let loss = Loss {
                 key: lease.claim.key.clone(),
