@@ -83,7 +83,7 @@ impl Core {
             names: self.no_names.clone(),
             mode,
             prefer: self.options.prefer,
-            valued: false,
+            has_value: false,
         })
     }
 

@@ -161,7 +161,7 @@ fn is_queued_locally(claim: &Claim) -> bool {
 fn take_over(core: &Core, claim: &Claim, lease: Lease, turn: Option<&Turn>) -> Option<Lease> {
     let (now, most) = (core.clock.now(), core.engine.capabilities().hand_overs);
     let lease = lease.handed_over(claim, now, most);
-    let is_whole = lease.value.is_some() || !claim.valued;
+    let is_whole = lease.value.is_some() || !claim.has_value;
     if is_whole && lease.is_valid(now) {
         return Some(lease);
     }

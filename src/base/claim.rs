@@ -17,7 +17,7 @@ pub(crate) struct Claim {
     pub(crate) mode: Mode,
     pub(crate) prefer: Prefer,
     /// Whether the value that the lock protects comes with it.
-    pub(crate) valued: bool,
+    pub(crate) has_value: bool,
 }
 
 /// A value that a lock protects, as it is stored; `None` when there is none.
@@ -125,7 +125,7 @@ impl Claim {
             names: Arc::default(),
             mode: Mode::Exclusive,
             prefer: Prefer::Fair,
-            valued: false,
+            has_value: false,
         }
     }
 

@@ -213,7 +213,7 @@ fn claim(namespace: &str, mode: &str, names: &[String]) -> Result<Claim> {
         names: keys.into(),
         mode,
         prefer: Prefer::default(),
-        valued: false,
+        has_value: false,
     })
 }
 
@@ -268,7 +268,7 @@ mod tests {
             names: names.into(),
             mode,
             prefer: Prefer::default(),
-            valued: false,
+            has_value: false,
         };
         LeaseTicket::new(claim, Owner::new(), 4711)
     }

@@ -256,7 +256,7 @@ pub(crate) type WithValue<T> = (LockGuard, T);
 impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     pub(crate) fn new(locker: &Locker, name: &str, mode: Mode, init: &T) -> Result<Self> {
         let claim = Claim {
-            valued: true,
+            has_value: true,
             ..locker.claim(name, mode)?
         };
         Ok(ValueLock {

@@ -138,7 +138,7 @@ impl EtcdStore {
         let mut ops = Vec::with_capacity(2 * keys.len() + 1);
         ops.extend(keys.iter().map(|keys| put_marker(keys, own, memory)));
         ops.extend(keys.iter().map(|keys| Op::Get(keys.markers())));
-        if request.claim.valued {
+        if request.claim.has_value {
             ops.extend(keys.first().map(|keys| get(keys.value())));
         }
         Ok(ops)
@@ -184,7 +184,10 @@ impl EtcdStore {
         let own = self.known(request.owner);
         let mut got = got(answer);
         let entered: Vec<_> = got.by_ref().take(request.claim.keys().len()).collect();
-        let value = request.claim.valued.then(|| got.next().and_then(value_of));
+        let value = request
+            .claim
+            .has_value
+            .then(|| got.next().and_then(value_of));
         self.owners
             .change(request.owner, |own| own.created = Some(created));
         self.granted(request, (others(&entered, &own.id), value), deadline)

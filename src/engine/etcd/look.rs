@@ -72,7 +72,7 @@ impl<'a> Look<'a> {
                 ops.push(Op::Get(keys.markers()));
             }
         }
-        if self.for_grant && self.request.claim.valued {
+        if self.for_grant && self.request.claim.has_value {
             ops.extend(self.keys.first().map(|keys| get(keys.value())));
         }
         ops
@@ -103,7 +103,7 @@ impl<'a> Look<'a> {
             seen.is_broken |= is_there();
             seen.is_abandoned |= self.for_grant && is_there();
         }
-        let wants_value = self.for_grant && self.request.claim.valued;
+        let wants_value = self.for_grant && self.request.claim.has_value;
         seen.value = wants_value.then(|| got.next().and_then(value_of));
         seen.own = self.presence(store, &seen.lines);
         store.note_sleeper(self.request, &seen);

@@ -171,7 +171,7 @@ fn needs_of<'a>(request: Request<'a>, change: Change<'_>) -> Needs<'a> {
             ..needs
         },
         Change::Adopt { .. } => Needs {
-            value: request.claim.valued,
+            value: request.claim.has_value,
             same_connection: SameConnection::Asks(owner),
             ..needs
         },

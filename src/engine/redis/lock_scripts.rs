@@ -133,7 +133,7 @@ impl LockScripts {
             inbox.and_then(|inbox| inbox.server),
         ];
         let needs = Needs {
-            value: request.claim.valued,
+            value: request.claim.has_value,
             replicas: true,
             same_connection: SameConnection::Asks(request.owner.as_str()),
             ..Needs::default()

@@ -235,7 +235,7 @@ impl RedisWait {
         };
         // It brings the value, too, or waits for the replicas, or finds that another server may have the lock.
         let asks_replicas = self.deps.scripts.asks_replicas();
-        if request.claim.valued || asks_replicas || self.deps.scripts.is_on_its_way(key) {
+        if request.claim.has_value || asks_replicas || self.deps.scripts.is_on_its_way(key) {
             return None;
         }
         let seen = self.seen?;

@@ -33,7 +33,7 @@ pub(crate) trait Values {
 
     /// What comes with the lock, if it was asked for.
     fn wanted(&self, request: Request<'_>) -> Result<Option<Stored>> {
-        let is_wanted = request.claim.valued;
+        let is_wanted = request.claim.has_value;
         is_wanted.then(|| self.load(request.key())).transpose()
     }
 }

@@ -59,7 +59,7 @@ impl<'a> Call<'a> {
 
     /// What lists all names, and brings the value if that is asked for.
     pub(super) fn listing(&self) -> impl Iterator<Item = Op> {
-        let value = self.names.first().filter(|_| self.request.claim.valued);
+        let value = self.names.first().filter(|_| self.request.claim.has_value);
         let value = value.map(|name| Op::get(name.child(nodes::VALUE)));
         let lists = self.names.iter().map(|name| Op::children(&name.path));
         lists.chain(value)
@@ -71,7 +71,7 @@ impl<'a> Call<'a> {
             .iter()
             .map(|_| Ok(Children::of(replies.children()?)));
         let names = names.collect::<Result<_, Failure>>()?;
-        let value = match self.request.claim.valued {
+        let value = match self.request.claim.has_value {
             true => Some(replies.data()?.map(|(value, _)| value.into())),
             false => None,
         };

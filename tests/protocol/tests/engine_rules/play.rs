@@ -205,7 +205,7 @@ impl Play {
             ttl,
             mode: player.mode,
             wait: waits.then_some(wait),
-            valued: false,
+            has_value: false,
         });
         let Answer::Acquired(model) = self.model(player.names, call) else {
             unreachable!("it was asked for the lock");

@@ -74,7 +74,7 @@ fn claim(keys: &[Key], mode: Mode) -> Claim {
         names: names.into(),
         mode,
         prefer,
-        valued: false,
+        has_value: false,
     }
 }
 
