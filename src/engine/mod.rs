@@ -143,7 +143,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 
     /// Called when a lease is lost, or will never be released, for an engine that keeps something of it in this
     /// process. It doesn't block.
-    fn forget(&self, _owner: &Owner) {}
+    fn abandon(&self, _owner: &Owner) {}
 }
 
 /// How one owner comes to a lock: it asks, and waits in between, in the way of its engine.

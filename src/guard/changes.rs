@@ -183,7 +183,7 @@ impl LockGuard {
     /// The lock isn't this guard's.
     fn end_lost(&mut self, lease: &Lease, deadline: &Deadline) -> Error {
         let reason = self.why_gone(lease, deadline);
-        self.core.engine.forget(&lease.owner);
+        self.core.engine.abandon(&lease.owner);
         self.tell_lost(reason);
         self.return_renewer();
         Error::lost(self.name(), reason)

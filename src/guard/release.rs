@@ -242,7 +242,7 @@ impl LockGuard {
         let released = match stored {
             Outcome::Gone(_) => {
                 let reason = self.why_gone(&lease, deadline);
-                self.core.engine.forget(&lease.owner);
+                self.core.engine.abandon(&lease.owner);
                 return Ok(Ended::Lost(reason));
             }
             // Storing it took its time.

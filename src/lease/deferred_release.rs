@@ -88,7 +88,7 @@ impl DeferredReleases {
         if queue.waiting.len() >= MOST
             && let Some((dropped, _)) = queue.waiting.pop_front()
         {
-            self.0.engine.forget(&dropped.owner);
+            self.0.engine.abandon(&dropped.owner);
         }
         queue.waiting.push_back((release, over));
         // What moves the clock has them tried again.
@@ -166,7 +166,7 @@ impl Shared {
         queue.waiting.retain(|(release, over)| {
             let is_left = now < *over;
             if !is_left {
-                self.engine.forget(&release.owner);
+                self.engine.abandon(&release.owner);
             }
             is_left
         });
@@ -209,7 +209,7 @@ impl Shared {
         {
             Err(e) if e.may_pass() => false,
             Err(e) => {
-                self.engine.forget(owner);
+                self.engine.abandon(owner);
                 log::warn!("what was given up is left to its ttl: {}", ErrorChain(&e));
                 true
             }
@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// Can't be reached, and tells which owners it is to forget.
+    /// Can't be reached, and tells which owners it is to abandon.
     #[derive(Debug)]
     struct Unreachable(Sender<Owner>);
 
@@ -314,7 +314,7 @@ mod tests {
             Err(Error::unavailable(None, "nowhere", "it is down"))
         }
 
-        fn forget(&self, owner: &Owner) {
+        fn abandon(&self, owner: &Owner) {
             let _ = self.0.send(owner.clone());
         }
     }

@@ -220,7 +220,7 @@ impl LineStore for EtcdStore {
         }
     }
 
-    fn abandon(&self, request: Request<'_>, deadline: &Deadline) {
+    fn discard(&self, request: Request<'_>, deadline: &Deadline) {
         self.drop_lease(request.owner, deadline);
     }
 

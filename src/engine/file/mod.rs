@@ -272,7 +272,7 @@ impl Engine for FileEngine {
     }
 
     /// Whoever waits finds that the owner is gone, and the next holder that it never released.
-    fn forget(&self, owner: &Owner) {
+    fn abandon(&self, owner: &Owner) {
         self.files.presences.close(owner);
     }
 

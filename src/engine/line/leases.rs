@@ -105,7 +105,7 @@ pub(super) fn verify(
     };
     if !outcome.is_done() && !request.claim.is_multi() {
         // Of several names it may have others, which its release gives up.
-        store.abandon(request, &deadline.within(ENDING));
+        store.discard(request, &deadline.within(ENDING));
     }
     Ok(outcome)
 }
@@ -168,7 +168,7 @@ pub(super) fn release(
     if released.is_done() {
         store.retire(request, deadline);
     } else {
-        store.abandon(request, deadline);
+        store.discard(request, deadline);
     }
     Ok(released)
 }

@@ -106,8 +106,8 @@ impl<S: LineLeases + LineOperators> Engine for LineEngine<S> {
         Some(Arc::new(LineEngine(self.0.after_fork())))
     }
 
-    fn forget(&self, owner: &Owner) {
-        self.0.forget(owner);
+    fn abandon(&self, owner: &Owner) {
+        self.0.abandon(owner);
     }
 }
 

@@ -6,7 +6,7 @@
 //! the servers can do it in one. It knows which entries each owner of this process has, or may have after a request
 //! without an answer; what is above knows nothing of keys and nodes. An owner that has done nothing yet, or was
 //! retired or abandoned, is unknown to it: `enter` makes it known. Each call returns by its deadline, and is asked by
-//! one thread at a time for one owner, but for `prove`, `own` and `forget`.
+//! one thread at a time for one owner, but for `prove`, `own` and `abandon`.
 //!
 //! | what differs | hidden by |
 //! |---|---|
@@ -79,7 +79,7 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
     fn retire(&self, request: Request<'_>, deadline: &Deadline);
 
     /// The owner's entries are gone, or end with their lease or session, which no other owner gets.
-    fn abandon(&self, request: Request<'_>, deadline: &Deadline);
+    fn discard(&self, request: Request<'_>, deadline: &Deadline);
 
     /// What late requests of the owner would give it is refused from now on, and what it has ends, if need be.
     fn settle(&self, request: Request<'_>, deadline: &Deadline);
@@ -90,8 +90,8 @@ pub(crate) trait LineStore: fmt::Debug + Send + Sync + 'static {
     /// The store of a child that was forked off, with connections of its own.
     fn after_fork(&self) -> Arc<Self>;
 
-    /// The lease is lost, or will never be released: see [`Engine::forget`](crate::engine::Engine::forget).
-    fn forget(&self, _owner: &Owner) {}
+    /// The lease is lost, or will never be released: see [`Engine::abandon`](crate::engine::Engine::abandon).
+    fn abandon(&self, _owner: &Owner) {}
 }
 
 /// A watch of what is in a waiter's way. Dropped, it ends.

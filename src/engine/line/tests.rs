@@ -106,8 +106,8 @@ impl LineStore for Fake {
         self.note("retire");
     }
 
-    fn abandon(&self, _: Request<'_>, _: &Deadline) {
-        self.note("abandon");
+    fn discard(&self, _: Request<'_>, _: &Deadline) {
+        self.note("discard");
     }
 
     fn settle(&self, _: Request<'_>, _: &Deadline) {}
@@ -283,7 +283,7 @@ fn owner_whose_entries_are_gone_enters_anew_under_another_lease() {
     let gone = call.seen(1, Presence::Nothing, CURRENT);
     let (answer, asked) = call.ask(true, [gone, let_in()]);
     assert!(matches!(answer, Some(Answer::Granted(_))));
-    assert_eq!(asked, ["look Quiet", "abandon", "enter Always"]);
+    assert_eq!(asked, ["look Quiet", "discard", "enter Always"]);
 }
 
 #[test]

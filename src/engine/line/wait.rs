@@ -258,7 +258,7 @@ impl<S: LineStore> LineWait<S> {
                 Ok(Next::Answer(taken(false, None)))
             }
             (Presence::Nothing, State::InLine) => {
-                self.store.abandon(request, deadline);
+                self.store.discard(request, deadline);
                 self.is_out();
                 Ok(Next::Ask)
             }

@@ -117,7 +117,7 @@ impl Locks {
     }
 
     /// Its lease is lost: its nodes are deleted, if they are still there.
-    pub(super) fn forget(self: &Arc<Self>, owner: &Owner) {
+    pub(super) fn abandon(self: &Arc<Self>, owner: &Owner) {
         let Some(nodes) = self.owners.remove(owner) else {
             return;
         };

@@ -124,7 +124,7 @@ impl LineStore for ZooKeeperStore {
         self.0.owners.remove(request.owner);
     }
 
-    fn abandon(&self, request: Request<'_>, deadline: &Deadline) {
+    fn discard(&self, request: Request<'_>, deadline: &Deadline) {
         self.retire(request, deadline);
     }
 
@@ -138,8 +138,8 @@ impl LineStore for ZooKeeperStore {
         Arc::new(ZooKeeperStore(self.0.after_fork()))
     }
 
-    fn forget(&self, owner: &Owner) {
-        self.0.forget(owner);
+    fn abandon(&self, owner: &Owner) {
+        self.0.abandon(owner);
     }
 }
 

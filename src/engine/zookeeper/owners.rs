@@ -3,7 +3,7 @@
 //! | an owner | is here | leaves by |
 //! |---|---|---|
 //! | asks, without an answer yet | without nodes; `has_inflight` | the answer; a release, which looks for nodes |
-//! | waits | with its nodes | a release; the end of its session; `forget`, which deletes its nodes |
+//! | waits | with its nodes | a release; the end of its session; `abandon`, which deletes its nodes |
 //! | holds | with its nodes, and the end of its lease | a release; a break; the end of the session, or of its lease |
 //!
 //! When a lease ends, its nodes are deleted.

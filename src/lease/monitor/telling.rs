@@ -42,7 +42,7 @@ impl<T: Send> LeaseMonitor<T> {
             (loss, forgotten, state.turn.take())
         };
         if let Some(owner) = forgotten {
-            self.engine.forget(&owner);
+            self.engine.abandon(&owner);
         }
         drop(turn);
         self.tell_holder(&loss.key, reason);

@@ -35,7 +35,7 @@ impl Engine for Scripted {
         answer.map(Outcome::of)
     }
 
-    fn forget(&self, _: &Owner) {
+    fn abandon(&self, _: &Owner) {
         *self.forgotten.lock() += 1;
     }
 }
