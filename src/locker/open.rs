@@ -59,7 +59,8 @@ impl Locker {
                 let locker = Locker::open("file:")?;
                 let endpoint = locker.core().engine.endpoint();
                 log::warn!(
-                    "{VARIABLE} isn't set: locks live in {endpoint}, and exclude only processes of this user on this host"
+                    "{VARIABLE} isn't set: locks live in {endpoint}, and exclude only processes of this user on this \
+                     host"
                 );
                 Ok(locker)
             }
