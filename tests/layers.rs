@@ -93,7 +93,11 @@ fn paths(module: &str, text: &str) -> Vec<String> {
     }
     for part in text.split("crate::").skip(1) {
         let end = part.find(|c: char| !c.is_alphanumeric() && !"_:".contains(c));
-        paths.push(part[..end.unwrap_or(part.len())].to_owned());
+        let (path, rest) = part.split_at(end.unwrap_or(part.len()));
+        // What stands before a tree isn't used itself.
+        if !rest.starts_with('{') {
+            paths.push(path.to_owned());
+        }
     }
     paths
 }
@@ -256,4 +260,6 @@ fn edges_are_found_in_all_forms() {
     ] {
         assert!(found.iter().any(|one| one == path), "{path} in {found:?}");
     }
+    let stem = found.iter().find(|one| one.ends_with("::"));
+    assert_eq!(stem, None, "it is used by its parts only");
 }
