@@ -100,3 +100,17 @@ pub fn eventually(timeout: Duration, mut condition: impl FnMut() -> bool) -> boo
 #[cfg(all(doctest, feature = "testing", feature = "value"))]
 #[doc = include_str!("../../docs/recipes.md")]
 mod recipes {}
+
+/// Asserts that a value is like a pattern, and shows it otherwise, behind what else is to be told.
+#[macro_export]
+macro_rules! assert_like {
+    ($value:expr, $pattern:pat) => {
+        $crate::assert_like!($value, $pattern, "it isn't")
+    };
+    ($value:expr, $pattern:pat, $($what:tt)+) => {
+        match &$value {
+            $pattern => {}
+            other => panic!("{}: {other:?}", format_args!($($what)+)),
+        }
+    };
+}
