@@ -3,8 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::Locker;
+use crosslock::{LockGuard, Locker};
 
+use super::kinds::all_kinds_at_once;
+use super::release::{assert_free, assert_taken, panics_with};
 use crate::{PATIENCE, Place};
 
 /// Nothing here takes as long.
@@ -21,32 +23,32 @@ fn released_early(lock: &Locker, name: &str, least: Duration) -> (Instant, u64) 
     (before, token)
 }
 
-#[track_caller]
-fn assert_free(lock: &Locker, name: &str) {
-    assert!(lock.try_lock(name).unwrap().is_some(), "{name} is taken");
-}
-
-#[track_caller]
-fn assert_taken(lock: &Locker, name: &str) {
-    assert!(lock.try_lock(name).unwrap().is_none(), "{name} is free");
-}
-
-pub(crate) fn lock_released_early_stays_taken_until_its_time(place: &Place) {
-    let other = place.builder().build().unwrap();
-    for next in [&**place, &other] {
-        let (began, token) = released_early(place, "a", SHORT);
-        if began.elapsed() < SHORT {
-            let early = [place, &other].map(|lock| lock.try_lock("a").unwrap());
-            let in_time = began.elapsed() < SHORT;
-            assert!(!in_time || early.iter().all(Option::is_none));
+/// Also where it is dropped, and its locker has gone.
+pub(crate) fn whatever_is_released_early_stays_taken_until_its_time(place: &Place) {
+    all_kinds_at_once(|kind| {
+        for by_drop in [false, true] {
+            let (began, lock) = (Instant::now(), place.other());
+            let guard = (kind.take)(&lock, kind.name).unwrap();
+            guard.at_least_for(SHORT);
+            let token = guard.fencing_token();
+            if by_drop {
+                drop((guard, lock));
+            } else {
+                guard.unlock().unwrap();
+            }
+            for name in kind.names() {
+                let early = place.try_lock(&name).unwrap();
+                assert!(early.is_none() || began.elapsed() >= SHORT, "{name}");
+            }
+            let next = place.lock(kind.name).unwrap();
+            assert!(began.elapsed() >= SHORT, "{:?}", began.elapsed());
+            assert!(next.fencing_token() > token && !next.was_abandoned());
+            drop(next);
+            kind.names()
+                .iter()
+                .for_each(|name| assert_free(place, name));
         }
-        let guard = next.lock("a").unwrap();
-        assert!(began.elapsed() >= SHORT, "{:?}", began.elapsed());
-        assert!(guard.fencing_token() > token);
-        assert!(!guard.was_abandoned());
-        guard.unlock().unwrap();
-        assert_free(place, "a");
-    }
+    });
 }
 
 pub(crate) fn each_call_finds_it_taken(place: &Place) {
@@ -59,14 +61,6 @@ pub(crate) fn each_call_finds_it_taken(place: &Place) {
     }
     let busy = other.lock("a");
     assert!(matches!(busy, Err(crosslock::Error::Busy { .. })));
-}
-
-pub(crate) fn drop_leaves_it_taken_also_without_a_locker(place: &Place) {
-    let lock = place.builder().build().unwrap();
-    let guard = lock.lock("a").unwrap();
-    guard.at_least_for(LONG);
-    drop((guard, lock));
-    assert_taken(place, "a");
 }
 
 pub(crate) fn last_call_counts(lock: &Locker) {
@@ -114,15 +108,11 @@ pub(crate) fn time_begins_with_each_guard_anew(place: &Place) {
 }
 
 pub(crate) fn panic_frees_it_at_once(lock: &Locker) {
-    let panicked = thread::scope(|scope| {
-        let holder = scope.spawn(|| {
-            let guard = lock.lock("a").unwrap();
-            guard.at_least_for(LONG);
-            panic!("with the lock in hand, as this test wants it");
-        });
-        holder.join().is_err()
+    panics_with(|| {
+        let guard = lock.lock("a").unwrap();
+        guard.at_least_for(LONG);
+        guard
     });
-    assert!(panicked);
     let next = lock.try_lock("a").unwrap().expect("it was released");
     assert!(next.was_abandoned());
 }
@@ -130,7 +120,7 @@ pub(crate) fn panic_frees_it_at_once(lock: &Locker) {
 /// Those that wait when it is released, and those that come after, of this locker and of others.
 pub(crate) fn waiters_get_it_when_its_time_is_over(place: &Place) {
     let lock = place.builder().hand_over(PATIENCE).build().unwrap();
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let began = Instant::now();
     let guard = lock.lock("a").unwrap();
     guard.at_least_for(SHORT);
@@ -161,7 +151,7 @@ pub(crate) fn waiters_get_it_when_its_time_is_over(place: &Place) {
 }
 
 pub(crate) fn waiter_that_gives_up_leaves_it_taken(place: &Place) {
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let (began, _) = released_early(place, "a", SHORT);
     let given_up = other.try_lock_for("a", SHORT / 6).unwrap().is_none();
     assert!(given_up || began.elapsed() >= SHORT);
@@ -170,9 +160,7 @@ pub(crate) fn waiter_that_gives_up_leaves_it_taken(place: &Place) {
 }
 
 pub(crate) fn lost_guard_keeps_nothing(place: &Place) {
-    let ttl = place.ttl(Duration::from_millis(100));
-    let careless = place.builder().ttl(ttl).renew(false).build().unwrap();
-    let guard = careless.lock("a").unwrap();
+    let guard = place.careless().lock("a").unwrap();
     guard.at_least_for(LONG);
     let next = place.try_lock_for("a", PATIENCE).unwrap().unwrap();
     assert!(guard.unlock().is_err());
@@ -180,17 +168,67 @@ pub(crate) fn lost_guard_keeps_nothing(place: &Place) {
     assert_free(place, "a");
 }
 
-pub(crate) fn several_stay_taken_together(place: &Place) {
+/// The release of one that reads.
+fn reads_early(lock: &Locker, least: Duration) -> Instant {
     let began = Instant::now();
-    let guard = place.lock_all(&["a", "b"]).unwrap();
-    guard.at_least_for(SHORT);
+    let guard = lock.read("a").unwrap();
+    guard.at_least_for(least);
     guard.unlock().unwrap();
-    let taken = ["a", "b"].map(|name| place.try_lock(name).unwrap().is_none());
-    let in_time = began.elapsed() < SHORT;
-    assert!(!in_time || taken == [true, true]);
-    assert_free(place, "c");
-    let next = place.lock_all(&["b", "c"]).unwrap();
-    assert!(began.elapsed() >= SHORT, "{:?}", began.elapsed());
-    assert!(!next.was_abandoned());
-    assert_free(place, "a");
+    began
+}
+
+pub(crate) fn reader_keeps_out_writers_and_no_readers(place: &Place) {
+    reads_early(place, LONG);
+    for _ in 0..2 {
+        let guard = place.try_read("a").unwrap().expect("readers may");
+        assert!(place.try_write("a").unwrap().is_none());
+        guard.unlock().unwrap();
+    }
+    assert!(place.try_write("a").unwrap().is_none());
+    assert_eq!(
+        place
+            .semaphore("a", 3)
+            .unwrap()
+            .available_permits()
+            .unwrap(),
+        0
+    );
+}
+
+pub(crate) fn downgraded_guard_keeps_its_time(place: &Place) {
+    let guard = place.write("a").unwrap();
+    guard.at_least_for(LONG);
+    let reading = guard.downgrade().unwrap();
+    assert!(place.try_read("a").unwrap().is_some());
+    reading.unlock().unwrap();
+    assert!(place.try_write("a").unwrap().is_none());
+    assert!(place.try_read("a").unwrap().is_some());
+}
+
+pub(crate) fn permits_limit_a_rate(place: &Place) {
+    const PERMITS: u32 = 3;
+    const ROUNDS: u32 = 3;
+    let semaphore = place.semaphore("a", PERMITS).unwrap();
+    let began = Instant::now();
+    for taken in 0..PERMITS * ROUNDS {
+        let guard = semaphore.acquire().unwrap();
+        guard.at_least_for(SHORT);
+        let least = SHORT * (taken / PERMITS);
+        assert!(began.elapsed() >= least, "{taken} at {:?}", began.elapsed());
+        guard.unlock().unwrap();
+    }
+}
+
+pub(crate) fn permits_stay_out(place: &Place) {
+    let semaphore = place.semaphore("a", 3).unwrap();
+    let keep = |guard: LockGuard| {
+        guard.at_least_for(LONG);
+        guard.unlock().unwrap();
+    };
+    keep(semaphore.acquire_many(2).unwrap());
+    assert_eq!(semaphore.available_permits().unwrap(), 1);
+    assert!(semaphore.try_acquire_many(2).unwrap().is_none());
+    keep(semaphore.try_acquire().unwrap().expect("one is left"));
+    assert!(semaphore.try_acquire().unwrap().is_none());
+    assert!(place.try_lock("a").unwrap().is_none());
 }

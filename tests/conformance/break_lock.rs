@@ -3,13 +3,16 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, LockState, Locker, LostReason};
+use crosslock::{Error, LockGuard, LockState, Locker, LostReason, Result};
 
-use crate::waiters::Waiters;
+use super::inspect::{assert_here, listed, look_until};
+use super::kinds::each_kind;
+use super::release::{assert_free, assert_taken};
+use crate::waiting::Waiters;
 use crate::{PATIENCE, Place};
 
 /// Long enough that nothing but the break ends a lease, on a busy machine too.
-pub(crate) const TTL: Duration = Duration::from_secs(20);
+const TTL: Duration = Duration::from_secs(20);
 
 #[track_caller]
 pub(crate) fn assert_broken(guard: &LockGuard) {
@@ -35,27 +38,46 @@ pub(crate) fn waits_for(lock: &Locker) -> LockGuard {
 }
 
 pub(crate) fn broken_lock_is_the_next_holders(place: &Place) {
-    let guard = place.lock("a").unwrap();
-    let other = place.builder().build().unwrap();
-    let broken = other.break_lock("a").unwrap();
-    let [holder] = &broken[..] else {
-        panic!("{broken:?}")
-    };
-    assert_eq!(holder.token, Some(guard.fencing_token()));
-    let party = holder.party.as_ref().expect("it is a crosslock program");
-    assert_eq!(party.pid, std::process::id());
-    assert_eq!(place.inspect("a").unwrap().state, LockState::Free);
+    each_kind(|kind| {
+        let (name, other) = (kind.name, place.other());
+        let beside = kind.is_shared.then_some(&other);
+        let lockers = [place as &Locker].into_iter().chain(beside);
+        let guards: Vec<_> = lockers
+            .map(|lock| (kind.take)(lock, name).unwrap())
+            .collect();
+        let broken = place.break_lock(name).unwrap();
+        assert_eq!(broken.len(), guards.len());
+        for holder in &broken {
+            assert_here(holder.party.as_ref(), None);
+        }
+        if name == "lock" {
+            assert_eq!(broken[0].token, Some(guards[0].fencing_token()));
+        }
+        let permits = broken.iter().map(|one| one.permits).sum::<u32>();
+        assert_eq!(
+            permits,
+            if name == "permits" || kind.is_shared {
+                2
+            } else {
+                1
+            }
+        );
+        assert_eq!(place.inspect(name).unwrap().state, LockState::Free);
 
-    let next = other.try_lock("a").unwrap().expect("it is free");
-    assert!(next.was_abandoned());
-    assert!(next.fencing_token() > guard.fencing_token());
-    assert_broken(&guard);
-    drop(guard);
-    // The broken guard's end is nobody else's.
-    next.verify().unwrap();
-    assert!(place.try_lock("a").unwrap().is_none());
-    next.unlock().unwrap();
-    assert!(!place.lock("a").unwrap().was_abandoned());
+        let next = other.try_lock(name).unwrap().expect("it is free");
+        assert!(next.was_abandoned() || !kind.is_exclusive);
+        for guard in guards {
+            assert!(next.fencing_token() > guard.fencing_token());
+            assert_broken(&guard);
+        }
+        // The broken guards' end is nobody else's, and releases what else they had.
+        next.verify().unwrap();
+        assert_taken(place, name);
+        next.unlock().unwrap();
+        kind.names()
+            .iter()
+            .for_each(|name| assert_free(place, name));
+    });
 }
 
 pub(crate) fn next_renewal_tells_the_holder(place: &Place) {
@@ -76,21 +98,30 @@ pub(crate) fn next_renewal_tells_the_holder(place: &Place) {
     );
 }
 
-pub(crate) fn unlock_tells_the_holder(place: &Place) {
-    let lock = place.builder().ttl(TTL).build().unwrap();
-    let guard = lock.lock("a").unwrap();
-    place.break_lock("a").unwrap();
-    let Err(Error::Lost { reason, .. }) = guard.unlock() else {
-        panic!("it was lost")
-    };
-    assert_eq!(reason, LostReason::Broken);
-    assert!(place.try_lock("a").unwrap().is_some());
+/// Which hears of nothing by itself, and renews late.
+pub(crate) fn end_of_its_hold_tells_the_holder(place: &Place) {
+    let lock = place
+        .builder()
+        .ttl(Duration::from_secs(60))
+        .build()
+        .unwrap();
+    let ends: [fn(LockGuard) -> Result<()>; 2] =
+        [LockGuard::unlock, |guard| guard.downgrade().map(drop)];
+    for (take, end) in [Locker::lock, Locker::write].into_iter().zip(ends) {
+        let guard = take(&lock, "a").unwrap();
+        place.break_lock("a").unwrap();
+        let Err(Error::Lost { reason, .. }) = end(guard) else {
+            panic!("it was lost")
+        };
+        assert_eq!(reason, LostReason::Broken);
+        assert!(place.try_lock("a").unwrap().is_some());
+    }
 }
 
 pub(crate) fn token_of_a_broken_lock_is_counted_up(place: &Place) {
     let guard = place.lock("a").unwrap();
     // Threads of one locker wait until the guard knows.
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     other.break_lock("a").unwrap();
     let last = other.inspect("a").unwrap().last_token;
     assert!(last.is_some_and(|last| last >= guard.fencing_token()));
@@ -108,10 +139,7 @@ pub(crate) fn break_of_a_free_lock_takes_it_from_nobody(place: &Place) {
     assert_broken(&guard);
     assert_eq!(place.break_lock("b").unwrap(), []);
     let result = place.break_lock("");
-    assert!(
-        matches!(result, Err(Error::InvalidName { .. })),
-        "{result:?}"
-    );
+    support::assert_like!(result, Err(Error::InvalidName { .. }));
 }
 
 pub(crate) fn break_leaves_other_locks_alone(place: &Place) {
@@ -164,7 +192,7 @@ pub(crate) fn holders_that_break_each_other_exclude_each_other(place: &Place) {
     const ROUNDS: usize = 25;
     thread::scope(|scope| {
         for number in 0..4 {
-            let lock = place.builder().build().unwrap();
+            let lock = place.other();
             scope.spawn(move || {
                 let mut last = 0;
                 for _ in 0..ROUNDS {
@@ -190,17 +218,46 @@ pub(crate) fn holders_that_break_each_other_exclude_each_other(place: &Place) {
     assert!(place.try_lock("a").unwrap().is_some());
 }
 
-pub(crate) fn broken_name_of_several_ends_their_guard(place: &Place) {
-    let lock = place.builder().ttl(TTL).build().unwrap();
-    let guard = lock.lock_all(&["a", "b", "c"]).unwrap();
-    assert_eq!(place.break_lock("b").unwrap().len(), 1);
-    let next = place.try_lock("b").unwrap().expect("it is free");
-    assert!(next.was_abandoned() && next.fencing_token() > guard.fencing_token());
+pub(crate) fn break_keeps_the_order_of_those_who_wait(place: &Place) {
+    let guard = place.lock("a").unwrap();
+    let (tell, told) = crossbeam_channel::unbounded();
+    thread::scope(|scope| {
+        for number in 0..3 {
+            let (lock, tell) = (place.other(), tell.clone());
+            scope.spawn(move || {
+                let guard = waits_for(&lock);
+                tell.send((number, guard.was_abandoned())).unwrap();
+            });
+            look_until(place, "a", |seen| seen.waiters.len() == number + 1);
+        }
+        place.break_lock("a").unwrap();
+    });
     assert_broken(&guard);
-    drop(guard);
-    // Its end releases the others, and leaves the next holder alone.
-    for name in ["a", "c"] {
-        assert!(place.try_lock(name).unwrap().is_some(), "{name} is taken");
-    }
-    next.verify().unwrap();
+    let order: Vec<_> = told.try_iter().collect();
+    assert_eq!(order, [(0, true), (1, false), (2, false)]);
+}
+
+pub(crate) fn break_frees_what_a_waiter_for_several_names_has(place: &Place) {
+    let guard = place.lock("b").unwrap();
+    thread::scope(|scope| {
+        let (both, single) = (place.other(), place.other());
+        let waits = scope.spawn(move || both.try_lock_all_for(&["a", "b"], PATIENCE));
+        look_until(place, "b", |seen| !seen.waiters.is_empty());
+        place.break_lock("a").unwrap();
+        place.break_lock("b").unwrap();
+        let both = waits.join().unwrap().unwrap();
+        drop(both.expect("both become free"));
+        assert!(single.try_lock_for("a", PATIENCE).unwrap().is_some());
+    });
+    assert_broken(&guard);
+}
+
+pub(crate) fn names_that_many_hold_are_listed(place: &Place) {
+    let _readers = [
+        place.read("reading").unwrap(),
+        place.read("reading").unwrap(),
+    ];
+    let semaphore = place.semaphore("semaphore", 3).unwrap();
+    let _permit = semaphore.acquire().unwrap();
+    assert_eq!(listed(place, ""), ["reading", "semaphore"]);
 }

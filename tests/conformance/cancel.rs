@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{CancelToken, Error, LockGuard, Result};
+use crosslock::{CancelToken, Error, LockGuard, Locker, Result};
 
-use crate::waiters::Waiters;
+use crate::waiting::Waiters;
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
 
@@ -21,9 +21,13 @@ pub(crate) fn assert_cancelled<T>(outcome: Result<T>) {
     }
 }
 
-/// Cancels a call that waits for "a", which this test holds.
-fn ends(place: &Place, wait: impl FnOnce(&crosslock::Locker) -> Result<Option<LockGuard>> + Send) {
-    let guard = place.lock("a").unwrap();
+/// Cancels a call that waits for that name, which this test holds.
+pub(crate) fn ends(
+    place: &Place,
+    name: &str,
+    wait: impl FnOnce(&Locker) -> Result<Option<LockGuard>> + Send,
+) {
+    let guard = place.lock(name).unwrap();
     let token = CancelToken::new();
     // As in another process.
     let (other, waiters) = Waiters::of(place);
@@ -35,39 +39,15 @@ fn ends(place: &Place, wait: impl FnOnce(&crosslock::Locker) -> Result<Option<Lo
         token.cancel();
         let outcome = waiter.join().expect("no panic");
         watch.assert_within(BOUND);
-        assert_cancelled(outcome);
+        match outcome {
+            Err(Error::Cancelled { name: of, .. }) => assert!(of.contains(name), "{of}"),
+            outcome => panic!("{outcome:?}"),
+        }
     });
     assert!(guard.is_held());
     guard.unlock().unwrap();
-    let next = place.try_lock_for("a", PATIENCE).unwrap();
+    let next = place.try_lock_for(name, PATIENCE).unwrap();
     assert!(!next.expect("nobody waits any more").was_abandoned());
-}
-
-pub(crate) fn call_that_waits_ends(place: &Place) {
-    ends(place, |lock| lock.lock("a").map(Some));
-}
-
-pub(crate) fn timed_call_ends_with_the_error(place: &Place) {
-    ends(place, |lock| lock.try_lock_for("a", 10 * PATIENCE));
-}
-
-pub(crate) fn call_for_several_names_ends(place: &Place) {
-    let guard = place.lock("b").unwrap();
-    let token = CancelToken::new();
-    let (other, waiters) = Waiters::of(place);
-    let other = other.with_cancel(&token);
-    thread::scope(|scope| {
-        let waiter = scope.spawn(|| other.lock_all(&["a", "b"]));
-        waiters.wait_for(1);
-        let watch = Stopwatch::start();
-        token.cancel();
-        let outcome = waiter.join().expect("no panic");
-        watch.assert_within(BOUND);
-        assert!(matches!(outcome, Err(Error::Cancelled { .. })));
-    });
-    drop(guard);
-    let all = place.try_lock_all_for(&["a", "b"], PATIENCE).unwrap();
-    all.expect("nobody waits any more").unlock().unwrap();
 }
 
 pub(crate) fn thread_behind_another_ends(place: &Place) {
@@ -103,17 +83,13 @@ pub(crate) fn later_call_ends_at_once(place: &Place) {
     assert_cancelled(cancelled.inspect("a"));
     assert_cancelled(cancelled.break_lock("a"));
     assert_cancelled(cancelled.list("a").unwrap().next().expect("an error"));
+    // Wrong arguments are told first.
+    let outcome = cancelled.lock("");
+    assert!(matches!(outcome, Err(Error::InvalidName { .. })));
     // The token is nobody else's, and guards stay.
     place.lock("a").unwrap().unlock().unwrap();
     held.verify().unwrap();
     held.unlock().unwrap();
-}
-
-pub(crate) fn wrong_arguments_are_told_first(place: &Place) {
-    let token = CancelToken::new();
-    token.cancel();
-    let outcome = place.with_cancel(&token).lock("");
-    assert!(matches!(outcome, Err(Error::InvalidName { .. })));
 }
 
 pub(crate) fn pauses_between_attempts_end(place: &Place) {

@@ -6,15 +6,12 @@ use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker, LostReason};
 
-use crate::waiters::Waiters;
+use crate::offers::generous;
+use crate::waiting::Waiters;
 use crate::{PATIENCE, Place};
 use support::{Stopwatch, wait_until};
 
 const BOUND: Duration = Duration::from_millis(500);
-
-fn other(place: &Place) -> Locker {
-    place.builder().build().unwrap()
-}
 
 #[track_caller]
 fn close_in_time(lock: &Locker) {
@@ -35,11 +32,14 @@ fn assert_closed(guard: &LockGuard) {
     }
 }
 
-pub(crate) fn locks_are_free_and_their_guards_know(place: &Place) {
-    let lock = other(place);
+pub(crate) fn locks_are_free_unless_they_are_kept_and_their_guards_know(place: &Place) {
+    let lock = place.other();
     let [asked, unasked] = ["a", "b"].map(|name| lock.lock(name).unwrap());
     let clone = asked.lost().clone();
+    let kept = lock.lock("kept").unwrap();
+    kept.at_least_for(Duration::from_secs(600));
     close_in_time(&lock);
+    assert!(place.try_lock("kept").unwrap().is_none());
     let free = ["a", "b"].map(|name| place.try_lock(name).unwrap());
     for guard in [&asked, &unasked] {
         assert_closed(guard);
@@ -52,13 +52,13 @@ pub(crate) fn locks_are_free_and_their_guards_know(place: &Place) {
     }
     assert!(clone.recv().is_err(), "it is closed for its clones too");
     let unlocked = asked.unlock();
-    assert!(matches!(
+    support::assert_like!(
         unlocked,
         Err(Error::Lost {
             reason: LostReason::Closed,
             ..
         })
-    ));
+    );
     drop(unasked);
     for guard in free {
         let guard = guard.expect("it was released");
@@ -84,16 +84,13 @@ pub(crate) fn waits_end_in_all_namespaces(place: &Place) {
         close_in_time(&lock.clone());
         for waiter in waiters {
             let outcome = waiter.join().expect("no panic");
-            assert!(
-                matches!(outcome, Err(Error::Cancelled { .. })),
-                "{outcome:?}"
-            );
+            support::assert_like!(outcome, Err(Error::Cancelled { .. }));
         }
     });
 }
 
 pub(crate) fn closed_locker_takes_nothing(place: &Place) {
-    let lock = other(place);
+    let lock = place.other();
     lock.close();
     lock.close();
     for outcome in [
@@ -102,10 +99,7 @@ pub(crate) fn closed_locker_takes_nothing(place: &Place) {
         lock.try_lock_for("a", PATIENCE),
         lock.lock_all(&["a", "b"]).map(Some),
     ] {
-        assert!(
-            matches!(outcome, Err(Error::Cancelled { .. })),
-            "{outcome:?}"
-        );
+        support::assert_like!(outcome, Err(Error::Cancelled { .. }));
     }
     assert!(matches!(lock.inspect("a"), Err(Error::Cancelled { .. })));
     // Others are as they were.
@@ -113,7 +107,7 @@ pub(crate) fn closed_locker_takes_nothing(place: &Place) {
 }
 
 pub(crate) fn waiters_of_others_are_served(place: &Place) {
-    let lock = other(place);
+    let lock = place.other();
     let _guard = lock.lock("a").unwrap();
     let (waiting, waiters) = Waiters::of(place);
     thread::scope(|scope| {
@@ -125,18 +119,15 @@ pub(crate) fn waiters_of_others_are_served(place: &Place) {
     });
 }
 
-pub(crate) fn lock_that_is_kept_stays_taken(place: &Place) {
-    let lock = other(place);
-    let guard = lock.lock("a").unwrap();
-    guard.at_least_for(Duration::from_secs(600));
-    lock.close();
-    assert!(place.try_lock("a").unwrap().is_none());
-}
-
 pub(crate) fn nothing_stays_taken_whatever_meets_the_close(place: &Place) {
-    for round in 0..20 {
+    for round in 0..24 {
         let watch = Stopwatch::start();
-        if let Err(unreleased) = close_amid_turns(place, round) {
+        let lock = if round % 2 == 0 {
+            place.other()
+        } else {
+            generous(place)
+        };
+        if let Err(unreleased) = close_amid_turns(place, &lock, round) {
             // A release has 400 ms to be answered, and a close has not much more.
             return watch.assert_late(Duration::from_millis(400), BOUND, unreleased);
         }
@@ -145,8 +136,8 @@ pub(crate) fn nothing_stays_taken_whatever_meets_the_close(place: &Place) {
 
 /// Closes a locker once its threads have had so many turns, and looks that all is free. From round to round the close
 /// meets the threads at another moment of their work.
-fn close_amid_turns(place: &Place, turns: u32) -> Result<(), String> {
-    let (lock, taken) = (&other(place), &AtomicU32::new(0));
+fn close_amid_turns(place: &Place, lock: &Locker, turns: u32) -> Result<(), String> {
+    let taken = &AtomicU32::new(0);
     thread::scope(|scope| {
         let threads = [0, 1, 2, 3].map(|thread| {
             let name = ["a", "b"][thread % 2];

@@ -17,44 +17,44 @@ macro_rules! suite {
 }
 
 macro_rules! for_every_engine {
-    ({ $($all:tt)* } { $($sharing:tt)* } { $($preferring:tt)* }) => {
+    ({ $($all:tt)* } { $($preferring:tt)* }) => {
         mod memory {
-            suite!(crate::Place::memory(); $($all)* $($sharing)* $($preferring)*);
+            suite!(crate::Place::memory(); $($all)* $($preferring)*);
         }
 
         #[cfg(feature = "file")]
         mod file {
-            suite!(crate::Place::file(); $($all)* $($sharing)* $($preferring)*);
+            suite!(crate::Place::file(); $($all)* $($preferring)*);
         }
 
         #[cfg(feature = "redis")]
         mod redis {
-            suite!(crate::Place::redis(); $($all)* $($sharing)* $($preferring)*);
+            suite!(crate::Place::redis(); $($all)* $($preferring)*);
         }
 
         #[cfg(feature = "redis")]
         mod replicated {
-            suite!(crate::Place::replicated(); $($all)* $($sharing)* $($preferring)*);
+            suite!(crate::Place::replicated(); $($all)* $($preferring)*);
         }
 
         #[cfg(feature = "redis")]
         mod sentinels {
-            suite!(crate::Place::sentinels(); $($all)* $($sharing)* $($preferring)*);
+            suite!(crate::Place::sentinels(); $($all)* $($preferring)*);
         }
 
         #[cfg(feature = "redis")]
         mod cluster {
-            suite!(crate::Place::cluster(); $($all)* $($sharing)* $($preferring)*);
+            suite!(crate::Place::cluster(); $($all)* $($preferring)*);
         }
 
         #[cfg(feature = "etcd")]
         mod etcd {
-            suite!(crate::Place::etcd(); $($all)* $($sharing)*);
+            suite!(crate::Place::etcd(); $($all)*);
         }
 
         #[cfg(feature = "zookeeper")]
         mod zookeeper {
-            suite!(crate::Place::zookeeper(); $($all)* $($sharing)*);
+            suite!(crate::Place::zookeeper(); $($all)*);
         }
     };
 }
@@ -66,19 +66,20 @@ macro_rules! suite_in_part {
     ($place:expr) => {
         suite! { $place;
             exclusion {
-                threads_lose_no_increment
+                threads_lose_no_increment_and_their_tokens_increase
                 lockers_opened_separately_exclude_each_other
             }
             waiting {
-                waiting_thread_is_served_when_the_guard_is_dropped
                 every_waiting_thread_is_served
             }
-            lease {
-                renewal_keeps_a_lock_for_several_ttls
-                forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once
+            kinds {
+                each_call_is_served_when_its_lock_is_free
+                renewal_keeps_each_for_several_ttls
+                each_call_that_waits_is_cancelled
             }
-            tokens {
+            lease {
                 tokens_are_odd_and_increase_from_holder_to_holder
+                forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once
             }
             rwlock {
                 threads_read_together_and_write_alone
@@ -92,20 +93,15 @@ macro_rules! suite_in_part {
             break_lock {
                 holders_that_break_each_other_exclude_each_other
             }
-            cancel {
-                call_that_waits_ends
-            }
             close {
                 waits_end_in_all_namespaces
             }
-            list {
+            inspect {
                 each_of_many_names_is_listed_once
             }
-            diagnosis {
-                each_finding_has_a_check_of_its_own_and_words
-            }
             texts {
-                errors_hide_owner_and_password
+                diagnosis_has_words_for_each_check_and_leaves_locks_alone
+                errors_name_the_lock_and_hide_owner_and_password
             }
             #[cfg(feature = "value")]
             mutex {

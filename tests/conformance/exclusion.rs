@@ -1,5 +1,6 @@
 //! Who keeps whom out.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
@@ -7,18 +8,20 @@ use std::time::Duration;
 use crosslock::Locker;
 
 use crate::Place;
+use crate::lease::assert_increasing;
 use support::Stopwatch;
 
-pub(crate) fn threads_lose_no_increment(lock: &Locker) {
+pub(crate) fn threads_lose_no_increment_and_their_tokens_increase(lock: &Locker) {
     const THREADS: u64 = 8;
     const CYCLES: u64 = 40;
-    let counter = AtomicU64::new(0);
+    let (counter, tokens) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let increment = || {
         let guard = lock.lock("counter").unwrap();
         let read = counter.load(SeqCst);
         // Long enough for another thread to come between, if the lock lets it.
         thread::sleep(Duration::from_micros(50));
         counter.store(read + 1, SeqCst);
+        tokens.lock().unwrap().push(guard.fencing_token());
         assert!(guard.is_held());
     };
     thread::scope(|scope| {
@@ -27,30 +30,15 @@ pub(crate) fn threads_lose_no_increment(lock: &Locker) {
         }
     });
     assert_eq!(counter.into_inner(), THREADS * CYCLES);
-}
-
-pub(crate) fn taken_lock_is_none_and_free_lock_is_some(lock: &Locker) {
-    let guard = lock.try_lock("a").unwrap().expect("the lock is free");
-    assert_eq!(guard.name(), "a");
-    assert!(lock.try_lock("a").unwrap().is_none());
-    assert!(lock.try_lock("a").unwrap().is_none());
-    drop(guard);
-    assert!(lock.try_lock("a").unwrap().is_some());
-}
-
-pub(crate) fn clones_exclude_each_other(lock: &Locker) {
-    let clone = lock.clone();
-    let _guard = lock.lock("a").unwrap();
-    assert!(clone.try_lock("a").unwrap().is_none());
+    assert_increasing(&tokens.into_inner().unwrap());
 }
 
 pub(crate) fn lockers_opened_separately_exclude_each_other(place: &Place) {
-    let (one, two) = (
-        place.builder().build().unwrap(),
-        place.builder().build().unwrap(),
-    );
+    let (one, two) = (place.other(), place.other());
+    let clone = one.clone();
     let guard = one.lock("a").unwrap();
     assert!(two.try_lock("a").unwrap().is_none());
+    assert!(clone.try_lock("a").unwrap().is_none());
     guard.unlock().unwrap();
     let guard = two.lock("a").unwrap();
     assert!(one.try_lock("a").unwrap().is_none());

@@ -1,22 +1,15 @@
 //! Every engine keeps the same promises: one suite, run for each.
 
 mod at_least;
-mod at_least_shared;
 mod break_lock;
-mod break_shared;
 mod cancel;
-#[cfg(feature = "value")]
-mod cancelled_values;
 mod close;
-mod diagnosis;
-mod downgrade;
 #[macro_use]
 mod engines;
 mod exclusion;
 mod inspect;
-mod inspect_shared;
+mod kinds;
 mod lease;
-mod list;
 #[cfg(feature = "value")]
 mod mutex;
 #[cfg(feature = "value")]
@@ -25,9 +18,7 @@ mod names;
 mod offers;
 #[cfg(feature = "value")]
 mod operated_values;
-mod options;
 mod passing;
-mod passing_shared;
 mod place;
 mod preferring;
 mod release;
@@ -37,10 +28,6 @@ mod rwlock_value;
 mod semaphore;
 mod several;
 mod texts;
-mod tokens;
-#[cfg(feature = "value")]
-mod value_methods;
-mod waiters;
 mod waiting;
 
 use std::time::Duration;
@@ -50,64 +37,63 @@ pub(crate) use place::Place;
 /// Far more than anything here takes, even on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-// What every engine can do, what those can on which many may hold a name, and what those can of them that let readers
-// or writers be preferred. A function of the suite that is missing here is dead code, which the compiler tells.
+// What every engine can do, and what those can that let readers or writers be preferred. A function of the suite that
+// is missing here is dead code, which the compiler tells.
 for_every_engine! {
     {
         exclusion {
-            threads_lose_no_increment
-            taken_lock_is_none_and_free_lock_is_some
-            clones_exclude_each_other
+            threads_lose_no_increment_and_their_tokens_increase
             lockers_opened_separately_exclude_each_other
             names_do_not_block_each_other
             namespaces_are_apart
             empty_namespace_is_one_like_any_other
             cycles_in_a_tight_loop_always_find_the_lock_free
         }
+        kinds {
+            guard_tells_of_its_lock_until_it_is_released
+            each_call_is_served_when_its_lock_is_free
+            each_call_ends_in_time
+            each_call_tries_a_given_number_of_times
+            lease_that_is_not_renewed_is_lost
+            lock_is_the_next_ones_when_its_lease_is_over
+            renewal_keeps_each_for_several_ttls
+            panic_releases_each_and_is_told_of_those_that_are_exclusive
+            what_can_not_be_downgraded_is_released
+            each_is_passed_on_once_with_a_token_above
+            each_call_that_waits_is_cancelled
+        }
         waiting {
-            waiting_thread_is_served_when_the_guard_is_dropped
             every_waiting_thread_is_served
             timed_wait_ends_after_its_timeout
-            timed_wait_gets_a_lock_that_is_released_meanwhile
-            deadline_ends_a_wait
-            deadline_in_the_past_tries_once
-            zero_timeout_tries_once
+            call_without_time_tries_once
             longest_timeout_waits_for_the_release
-            attempts_end_in_busy
-            attempts_end_timed_calls_with_none
-            attempts_do_not_matter_when_the_lock_is_free
         }
         release {
-            drop_releases
-            unlock_releases
             panic_releases_and_is_told_to_the_next_holder_once
             panic_is_told_to_the_thread_that_waits
             lock_that_is_taken_while_unwinding_is_released_in_order
             another_thread_can_release
-            guard_stays_held_across_threads
-            guard_outlives_its_locker
+            guard_outlives_its_thread_and_its_locker
             clone_outlives_the_original
-            released_guard_closes_its_channel_without_a_message
             abandoned_waiting_call_leaves_nothing
         }
         lease {
-            fresh_guard_is_held_and_verified
-            renewal_keeps_a_lock_for_several_ttls
-            lease_that_is_not_renewed_is_lost
-            lost_lease_can_be_taken_by_another_who_keeps_it
+            late_drop_takes_nothing_from_the_next_holder
             every_clone_of_the_channel_learns_of_the_loss
             max_hold_ends_renewal
             forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once
-            clean_release_is_no_abandonment
+            tokens_are_odd_and_increase_from_holder_to_holder
+            tokens_increase_in_each_namespace
         }
-        diagnosis {
-            each_finding_has_a_check_of_its_own_and_words
-            looking_at_the_place_leaves_its_locks_alone
+        offers {
+            threads_that_take_a_lease_exclude_each_other
+            thread_that_waits_beside_those_that_loop_has_its_turn
+            calls_that_give_up_beside_threads_that_loop_leave_nothing
+            another_locker_has_its_turn_beside_threads_that_loop
         }
         at_least {
-            lock_released_early_stays_taken_until_its_time
+            whatever_is_released_early_stays_taken_until_its_time
             each_call_finds_it_taken
-            drop_leaves_it_taken_also_without_a_locker
             last_call_counts
             longer_hold_changes_nothing
             time_begins_with_each_guard_anew
@@ -115,54 +101,48 @@ for_every_engine! {
             waiters_get_it_when_its_time_is_over
             waiter_that_gives_up_leaves_it_taken
             lost_guard_keeps_nothing
-            several_stay_taken_together
-        }
-        tokens {
-            tokens_are_odd_and_increase_from_holder_to_holder
-            tokens_increase_over_threads
-            tokens_increase_in_each_namespace
-            tokens_increase_after_an_abandonment
+            reader_keeps_out_writers_and_no_readers
+            downgraded_guard_keeps_its_time
+            permits_limit_a_rate
+            permits_stay_out
         }
         names {
             odd_names_are_all_different_locks
-            longest_name_is_accepted
             names_out_of_bounds_are_rejected_by_every_call
             bad_namespaces_are_rejected
-        }
-        options {
             values_out_of_range_are_rejected_by_name
             shortest_ttl_is_that_of_the_engine
             bounds_themselves_are_accepted
         }
         texts {
             debug_output_hides_owner_and_password
-            errors_hide_owner_and_password
-            errors_name_the_lock
+            errors_name_the_lock_and_hide_owner_and_password
+            diagnosis_has_words_for_each_check_and_leaves_locks_alone
         }
         inspect {
             free_lock_is_seen_as_free
             holder_is_seen
             label_is_seen
-            owners_secret_is_not_seen
             look_takes_nothing
             tokens_go_on_from_the_last_that_is_seen
             lease_that_ran_out_is_not_seen
-            kept_lock_is_seen_as_kept
-            each_of_several_names_is_seen
+            kept_lock_is_seen_as_kept_and_listed
+            each_of_several_names_is_seen_and_listed
             names_and_namespaces_are_told_apart
-        }
-        list {
+            readers_are_seen
+            permits_are_seen
+            waiters_are_seen_in_their_order
+            what_waiters_want_is_seen
+            waiter_that_gave_up_is_not_seen
             names_in_use_are_listed
             prefix_has_no_special_characters
             namespaces_are_listed_apart
             each_of_many_names_is_listed_once
-            kept_lock_is_listed
-            several_names_of_one_guard_are_listed
         }
         break_lock {
             broken_lock_is_the_next_holders
             next_renewal_tells_the_holder
-            unlock_tells_the_holder
+            end_of_its_hold_tells_the_holder
             token_of_a_broken_lock_is_counted_up
             break_of_a_free_lock_takes_it_from_nobody
             break_leaves_other_locks_alone
@@ -170,49 +150,36 @@ for_every_engine! {
             break_lets_in_who_waits
             broken_thread_leaves_the_lock_to_another_of_its_locker
             holders_that_break_each_other_exclude_each_other
-            broken_name_of_several_ends_their_guard
+            names_that_many_hold_are_listed
+            break_keeps_the_order_of_those_who_wait
+            break_frees_what_a_waiter_for_several_names_has
         }
         cancel {
-            call_that_waits_ends
-            timed_call_ends_with_the_error
-            call_for_several_names_ends
             thread_behind_another_ends
             later_call_ends_at_once
-            wrong_arguments_are_told_first
             pauses_between_attempts_end
         }
         close {
-            locks_are_free_and_their_guards_know
+            locks_are_free_unless_they_are_kept_and_their_guards_know
             waits_end_in_all_namespaces
             closed_locker_takes_nothing
             waiters_of_others_are_served
-            lock_that_is_kept_stays_taken
             nothing_stays_taken_whatever_meets_the_close
         }
         passing {
-            lease_goes_on_with_a_token_above
-            ticket_is_used_once
             ticket_is_used_once_by_many_threads
-            adopted_lease_is_renewed
             threads_that_wait_are_not_disturbed
-            several_names_are_passed_on_together
             lost_guard_gives_no_ticket
             lease_that_was_broken_is_not_adopted
             ticket_of_another_namespace_is_refused_and_still_good
             closed_locker_adopts_nothing_and_leaves_the_ticket
+            ticket_that_nobody_uses_lasts_for_its_ttl
         }
         #[cfg(feature = "value")]
         operated_values {
             value_that_nobody_locks_is_not_listed
             broken_guard_stores_nothing
             update_tells_a_holder_that_its_lock_was_broken
-        }
-        #[cfg(feature = "value")]
-        value_methods {
-            mutex_guard_hides_none
-        }
-        #[cfg(feature = "value")]
-        cancelled_values {
             lock_with_a_value_ends
         }
         #[cfg(feature = "value")]
@@ -230,7 +197,6 @@ for_every_engine! {
             lock_and_mutex_of_a_name_exclude_each_other
             lost_lease_stores_nothing
             lost_lease_stores_nothing_although_nobody_came
-            mutex_is_held_until_a_given_moment
             mutex_is_tried_a_given_number_of_times
             renewal_keeps_a_value_for_several_ttls
             threads_lose_no_change
@@ -251,79 +217,34 @@ for_every_engine! {
             values_come_back_as_they_were
             numbers_come_back_exactly
             large_values_come_back
-            names_of_values_are_checked
+            value_may_have_the_longest_name
+            mutex_guard_hides_none
         }
         several {
             all_are_taken_or_none
-            one_guard_tells_of_all
             tokens_increase_over_all_names
             names_given_twice_are_one
             wrong_numbers_and_names_are_rejected
             names_are_texts_of_any_type
-            each_call_waits_in_its_way
+            all_wait_for_whichever_is_held
             single_locks_wait_for_all
             overlapping_sets_in_any_order_make_progress_and_exclude
-            all_are_renewed_for_several_ttls
-            several_are_held_until_a_given_moment
             abandoned_set_is_told_to_the_next_holder_of_each
-            several_are_tried_a_given_number_of_times
-            several_can_not_be_downgraded_and_are_released
-            panic_releases_all_and_is_told_of_each
-        }
-    }
-    {
-        passing_shared {
-            readers_and_permits_are_passed_on
-            ticket_that_nobody_uses_lasts_for_its_ttl
-        }
-        inspect_shared {
-            readers_are_seen
-            permits_are_seen
-            waiters_are_seen_in_their_order
-            what_waiters_want_is_seen
-            waiter_that_gave_up_is_not_seen
-        }
-        break_shared {
-            names_that_many_hold_are_listed
-            break_keeps_the_order_of_those_who_wait
-            downgrade_tells_the_holder
-            broken_readers_let_in_a_writer
-            broken_permits_come_back
-            downgrade_tells_a_holder_that_its_lock_was_broken
-            break_frees_what_a_waiter_for_several_names_has
-        }
-        at_least_shared {
-            reader_keeps_out_writers_and_no_readers
-            writer_gets_in_when_the_readers_time_is_over
-            downgraded_guard_keeps_its_time
-            permits_limit_a_rate
-            permits_stay_out
         }
         rwlock {
             readers_are_inside_together_and_a_writer_alone
-            lock_keeps_out_readers_and_writers
             threads_read_together_and_write_alone
-            each_call_takes_it_when_it_is_free_and_none_when_it_is_not
-            waiting_calls_are_served_by_a_release
             writer_that_gives_up_lets_readers_in
-            guard_of_a_reader_tells_what_others_do
-            panic_of_a_reader_releases_and_is_nobodys_concern
-            reader_that_is_not_renewed_is_lost
+            readers_have_tokens_of_their_own
+            who_only_tries_keeps_nobody_out
             dead_reader_does_not_live_on_through_others
             short_lease_shortens_no_other
-            reader_is_held_until_a_given_moment
-            reader_and_writer_try_a_given_number_of_times
             abandoned_writer_is_told_to_readers_and_the_next_writer
             nobody_starves_where_nobody_is_preferred
-            names_to_read_and_write_are_checked
-        }
-        downgrade {
             downgraded_writer_reads_with_others
-            downgraded_lease_is_renewed
             downgrade_lets_in_those_that_wait_to_read
             downgrade_lets_in_no_writer
             lost_writer_can_not_downgrade
-            reader_can_not_downgrade_and_is_released
         }
         #[cfg(feature = "value")]
         rwlock_value {
@@ -336,7 +257,6 @@ for_every_engine! {
             each_call_takes_it_when_it_is_free_and_none_when_it_is_not
             waiter_reads_what_the_one_before_it_stored
             readers_never_see_a_change_that_is_undone_or_half
-            value_of_another_type_is_corrupt_and_stays
             guards_tell_what_that_of_a_lock_does
             guards_hide_no_method_of_their_value
         }
@@ -344,19 +264,12 @@ for_every_engine! {
             there_are_as_many_permits_as_it_has
             many_are_taken_and_given_back_together
             threads_never_have_more_than_there_are
-            waiting_calls_are_served_when_permits_come_back
-            timed_calls_end_in_time
             large_request_is_not_passed_by_small_ones
             large_request_that_gives_up_lets_small_ones_in
             numbers_out_of_range_are_rejected
             largest_semaphore_can_be_taken_whole
-            guard_of_a_permit_tells_what_others_do
-            permit_is_held_until_a_given_moment
             forgotten_permit_comes_back_although_others_are_held
-            permit_is_tried_a_given_number_of_times
             permits_and_other_ways_to_hold_a_name_exclude_each_other
-            permit_can_not_be_downgraded_and_is_given_back
-            panic_gives_permits_back
         }
     }
     {

@@ -1,18 +1,17 @@
 //! Values that locks protect.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, Locker, Mutex, MutexGuard, Result};
 
+use super::lease::assert_tells_of_its_lock;
+use super::release::panics_with;
 use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
-
-const TTL: Duration = Duration::from_millis(150);
 
 const _: () = {
     const fn goes_anywhere<T: Send + Sync + 'static>() {}
@@ -26,14 +25,16 @@ pub(super) fn counter(lock: &Locker) -> Mutex<u64> {
     lock.mutex("a", 7).unwrap()
 }
 
-/// A locker whose leases end after the ttl that the place has for [`TTL`].
-fn without_renewal(place: &Place) -> Locker {
-    let lock = place.builder().ttl(place.ttl(TTL));
-    lock.renew(false).build().unwrap()
+/// Nobody has the lock; the next one finds that value, and whether the one before never released it.
+#[track_caller]
+fn assert_next_finds(counter: &Mutex<u64>, value: u64, abandoned: bool) {
+    let guard = counter.try_lock().unwrap().expect("it was released");
+    let found = (*guard, MutexGuard::lease(&guard).was_abandoned());
+    assert_eq!(found, (value, abandoned));
 }
 
 pub(crate) fn value_starts_as_init_and_is_stored_by_unlock_and_by_drop(place: &Place) {
-    let (here, there) = (counter(place), counter(&place.builder().build().unwrap()));
+    let (here, there) = (counter(place), counter(&place.other()));
     let mut guard = here.lock().unwrap();
     assert_eq!(*guard, 7);
     *guard += 1;
@@ -73,19 +74,13 @@ pub(crate) fn discarded_change_is_not_stored(lock: &Locker) {
 
 pub(crate) fn panic_discards_the_change_and_is_told(lock: &Locker) {
     let counter = counter(lock);
-    let panicked = catch_unwind(AssertUnwindSafe(|| {
+    panics_with(|| {
         let mut guard = counter.lock().unwrap();
         *guard = 8;
-        panic!("with the value in hand, as this test wants it");
-    }));
-    assert!(panicked.is_err());
-    let guard = counter.try_lock().unwrap().expect("it was released");
-    assert_eq!(
-        (*guard, MutexGuard::lease(&guard).was_abandoned()),
-        (7, true)
-    );
-    drop(guard);
-    assert!(!MutexGuard::lease(&counter.lock().unwrap()).was_abandoned());
+        guard
+    });
+    assert_next_finds(&counter, 7, true);
+    assert_next_finds(&counter, 7, false);
 }
 
 pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
@@ -96,16 +91,8 @@ pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
         }
     }
     let counter = counter(lock);
-    let panicked = catch_unwind(AssertUnwindSafe(|| {
-        let _saver = Saver(&counter);
-        panic!("with something to be saved, as this test wants it");
-    }));
-    assert!(panicked.is_err());
-    let guard = counter.lock().unwrap();
-    assert_eq!(
-        (*guard, MutexGuard::lease(&guard).was_abandoned()),
-        (8, false)
-    );
+    panics_with(|| Saver(&counter));
+    assert_next_finds(&counter, 8, false);
 }
 
 pub(crate) fn value_is_read_and_removed_without_locking(lock: &Locker) {
@@ -152,7 +139,7 @@ pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: 
         *guard += 1;
     }
     const TIMEOUT: Duration = Duration::from_millis(40);
-    let there = counter(&place.builder().build().unwrap());
+    let there = counter(&place.other());
     let _guard = here.lock().unwrap();
     for waiting in [&here, &there] {
         assert!(waiting.try_lock().unwrap().is_none());
@@ -163,7 +150,7 @@ pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: 
 
 pub(crate) fn waiter_reads_what_the_one_before_it_stored(place: &Place) {
     let here = counter(place);
-    let there = counter(&place.builder().build().unwrap());
+    let there = counter(&place.other());
     for (waiting, before) in [&here, &there, &here, &there].into_iter().zip(8..) {
         let mut guard = here.lock().unwrap();
         *guard = before;
@@ -181,12 +168,9 @@ pub(crate) fn guard_tells_what_that_of_a_lock_does(lock: &Locker) {
     let counter = counter(lock);
     let guard = counter.lock().unwrap();
     let lease = MutexGuard::lease(&guard);
-    assert_eq!((lease.name(), lease.was_abandoned()), ("a", false));
-    assert!(lease.is_held() && lease.remaining() > Duration::ZERO);
-    lease.check().unwrap();
-    lease.verify().unwrap();
+    assert_eq!(lease.name(), "a");
+    assert_tells_of_its_lock(lease);
     let (lost, token) = (lease.lost().clone(), lease.fencing_token());
-    assert!(lost.try_recv().unwrap_err().is_empty());
     let shown = debugged(&guard);
     assert!(shown.contains('7'), "{shown}");
     assert_discreet(&(shown + &debugged(&counter)));
@@ -199,7 +183,7 @@ pub(crate) fn guard_tells_what_that_of_a_lock_does(lock: &Locker) {
 }
 
 pub(crate) fn lock_and_mutex_of_a_name_exclude_each_other(place: &Place) {
-    let (here, other) = (counter(place), place.builder().build().unwrap());
+    let (here, other) = (counter(place), place.other());
     let guard = here.lock().unwrap();
     for lock in [place as &Locker, &other] {
         assert!(lock.try_lock("a").unwrap().is_none());
@@ -211,7 +195,7 @@ pub(crate) fn lock_and_mutex_of_a_name_exclude_each_other(place: &Place) {
 }
 
 pub(crate) fn lost_lease_stores_nothing(place: &Place) {
-    let (careless, next) = (counter(&without_renewal(place)), counter(place));
+    let (careless, next) = (counter(&place.careless()), counter(place));
     for by_drop in [false, true] {
         let mut stale = careless.lock().unwrap();
         let before = *stale;
@@ -233,7 +217,7 @@ pub(crate) fn lost_lease_stores_nothing(place: &Place) {
 }
 
 pub(crate) fn lost_lease_stores_nothing_although_nobody_came(place: &Place) {
-    let careless = counter(&without_renewal(place));
+    let careless = counter(&place.careless());
     let mut stale = careless.lock().unwrap();
     *stale = 100;
     let lost = MutexGuard::lease(&stale).lost();
@@ -241,17 +225,6 @@ pub(crate) fn lost_lease_stores_nothing_although_nobody_came(place: &Place) {
     let outcome = MutexGuard::unlock(stale);
     assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
     assert_eq!(counter(place).peek().unwrap(), 7);
-}
-
-pub(crate) fn mutex_is_held_until_a_given_moment(place: &Place) {
-    let careless = counter(&without_renewal(place));
-    let watch = Stopwatch::start();
-    let guard = careless.lock().unwrap();
-    let next = counter(place).lock().unwrap();
-    let ttl = place.ttl(TTL);
-    let elapsed = watch.assert_within(place.most(ttl));
-    assert!(elapsed >= place.least(ttl), "{elapsed:?}");
-    assert!(MutexGuard::lease(&next).is_held() && !MutexGuard::lease(&guard).is_held());
 }
 
 pub(crate) fn mutex_is_tried_a_given_number_of_times(place: &Place) {
@@ -276,17 +249,13 @@ pub(crate) fn renewal_keeps_a_value_for_several_ttls(place: &Place) {
     if let Err(error) = MutexGuard::unlock(guard) {
         return watch.assert_late(ttl / 2, ttl, error);
     }
-    let guard = renewed.lock().unwrap();
-    assert_eq!(
-        (*guard, MutexGuard::lease(&guard).was_abandoned()),
-        (8, false)
-    );
+    assert_next_finds(&renewed, 8, false);
 }
 
 pub(crate) fn threads_lose_no_change(place: &Place) {
     const THREADS: u64 = 8;
     const EACH: u64 = 50;
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let patient = place.builder().hand_over(Duration::from_millis(20));
     let patient = patient.build().unwrap();
     // Those that lock without a value come in between.
@@ -316,7 +285,7 @@ pub(crate) fn threads_lose_no_change(place: &Place) {
 }
 
 pub(crate) fn update_stores_and_gives_what_its_closure_does(place: &Place) {
-    let (here, there) = (counter(place), counter(&place.builder().build().unwrap()));
+    let (here, there) = (counter(place), counter(&place.other()));
     let text = here.update(|count| {
         *count += 1;
         format!("{count}")
@@ -325,18 +294,14 @@ pub(crate) fn update_stores_and_gives_what_its_closure_does(place: &Place) {
     assert_eq!(there.peek().unwrap(), 8);
     there.set(100).unwrap();
     assert_eq!(here.peek().unwrap(), 100);
-    let guard = here.try_lock().unwrap().expect("it was released");
-    assert_eq!(
-        (*guard, MutexGuard::lease(&guard).was_abandoned()),
-        (100, false)
-    );
+    assert_next_finds(&here, 100, false);
 }
 
 pub(crate) fn update_of_a_lock_that_is_lost_meanwhile_says_so(place: &Place) {
-    let careless = counter(&without_renewal(place));
+    let careless = counter(&place.careless());
     let outcome = careless.update(|count| {
         *count = 100;
-        thread::sleep(place.most(place.ttl(TTL)) + TTL);
+        thread::sleep(place.most(place.brief()) + place.brief());
         "done"
     });
     assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
@@ -350,10 +315,7 @@ pub(crate) fn update_that_fails_changes_nothing_and_abandons_nothing(place: &Pla
         Err::<(), Box<dyn std::error::Error>>("on purpose".into())
     });
     assert!(failed.is_err());
-    let guard = counter.try_lock().unwrap().expect("it was released");
-    let abandoned = MutexGuard::lease(&guard).was_abandoned();
-    assert_eq!((*guard, abandoned), (7, false));
-    drop(guard);
+    assert_next_finds(&counter, 7, false);
     let done = counter.try_update(|count| {
         *count += 1;
         Ok::<_, Box<dyn std::error::Error>>("done")
@@ -364,18 +326,13 @@ pub(crate) fn update_that_fails_changes_nothing_and_abandons_nothing(place: &Pla
 
 pub(crate) fn update_that_panics_changes_nothing_and_is_told(lock: &Locker) {
     let counter = counter(lock);
-    let panicked = catch_unwind(AssertUnwindSafe(|| {
+    panics_with(|| {
         counter.update(|count| {
             *count = 100;
             panic!("with the value in hand, as this test wants it");
         })
-    }));
-    assert!(panicked.is_err());
-    let guard = counter.try_lock().unwrap().expect("it was released");
-    assert_eq!(
-        (*guard, MutexGuard::lease(&guard).was_abandoned()),
-        (7, true)
-    );
+    });
+    assert_next_finds(&counter, 7, true);
 }
 
 pub(crate) fn clones_are_one_lock_and_value(lock: &Locker) {

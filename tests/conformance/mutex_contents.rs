@@ -27,11 +27,22 @@ pub(crate) fn value_of_another_type_is_corrupt_and_stays(place: &Place) {
     let text = place.mutex("a", String::from("none")).unwrap();
     *text.lock().unwrap() = "no number".to_owned();
     let number = counter(place);
+    let soon = Instant::now() + PATIENCE;
     assert_corrupt(number.lock());
     assert_corrupt(number.try_lock());
     assert_corrupt(number.try_lock_for(PATIENCE));
-    assert_corrupt(number.try_lock_until(Instant::now() + PATIENCE));
+    assert_corrupt(number.try_lock_until(soon));
     assert_corrupt(number.peek());
+    let shared = place.rwlock("a", 7_u64).unwrap();
+    assert_corrupt(shared.read());
+    assert_corrupt(shared.try_read());
+    assert_corrupt(shared.try_read_for(PATIENCE));
+    assert_corrupt(shared.try_read_until(soon));
+    assert_corrupt(shared.write());
+    assert_corrupt(shared.try_write());
+    assert_corrupt(shared.try_write_for(PATIENCE));
+    assert_corrupt(shared.try_write_until(soon));
+    assert_corrupt(shared.peek());
     let guard = text.try_lock().unwrap().expect("nobody holds it");
     assert_eq!(
         (&**guard, MutexGuard::lease(&guard).was_abandoned()),
@@ -39,7 +50,7 @@ pub(crate) fn value_of_another_type_is_corrupt_and_stays(place: &Place) {
     );
     drop(guard);
     // Who waited for it, too: the one before may be a thread of the same locker, or another.
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     for holder in [place as &Locker, &other] {
         let guard = holder.mutex("a", String::new()).unwrap().lock().unwrap();
         assert_corrupt(release_meanwhile(guard, || number.lock()));
@@ -184,12 +195,65 @@ pub(crate) fn value_of_another_type_is_not_updated(lock: &Locker) {
     assert_eq!(counter.peek().unwrap(), 8);
 }
 
-pub(crate) fn names_of_values_are_checked(lock: &Locker) {
-    for name in ["", &"n".repeat(513)] {
-        let made = lock.mutex(name, 0);
-        assert!(matches!(made, Err(Error::InvalidName { .. })), "{made:?}");
-    }
+pub(crate) fn value_may_have_the_longest_name(lock: &Locker) {
     let name = "🔒".repeat(128);
     *lock.mutex(&name, 0).unwrap().lock().unwrap() = 1;
     assert_eq!(lock.mutex(&name, 0).unwrap().peek().unwrap(), 1);
+}
+
+/// A value with methods of the names that the functions of guards and the facts of leases have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Flat {
+    name: String,
+    unlocked: u32,
+}
+
+impl Flat {
+    pub(super) fn in_the(name: &str) -> Self {
+        Flat {
+            name: name.to_owned(),
+            unlocked: 0,
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn lease(&self) -> &'static str {
+        "for ten years"
+    }
+
+    pub(super) fn is_held(&self) -> &'static str {
+        "by a tenant"
+    }
+
+    pub(super) fn unlock(&mut self) -> u32 {
+        self.unlocked += 1;
+        self.unlocked
+    }
+
+    pub(super) fn discard(&mut self) {
+        self.name.clear();
+    }
+
+    pub(super) fn downgrade(&mut self) {
+        self.name.push_str(", in the basement");
+    }
+}
+
+pub(crate) fn mutex_guard_hides_none(lock: &Locker) {
+    let flat = lock.mutex("a", Flat::in_the("attic")).unwrap();
+    let mut guard = flat.lock().unwrap();
+    assert_eq!((guard.name(), guard.lease()), ("attic", "for ten years"));
+    assert_eq!((guard.is_held(), guard.unlock()), ("by a tenant", 1));
+    assert_eq!(guard.unlock(), 2);
+    assert_eq!(MutexGuard::lease(&guard).name(), "a");
+    MutexGuard::unlock(guard).unwrap();
+    assert_eq!(flat.peek().unwrap().unlocked, 2);
+    let mut guard = flat.lock().unwrap();
+    guard.discard();
+    assert_eq!(guard.name(), "");
+    MutexGuard::discard(guard).unwrap();
+    assert_eq!(flat.peek().unwrap().name, "attic");
 }

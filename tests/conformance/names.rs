@@ -1,143 +1,65 @@
-//! What a lock may be called.
+//! What a lock may be called, and what can be set.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use crosslock::{Error, LockGuard, Locker, Result};
+use crosslock::{Error, LockGuard, Locker, LockerBuilder};
 
 use crate::Place;
+use crate::kinds::{KINDS, SEVERAL};
 
-type Call<'a> = dyn Fn(&str) -> Result<Option<LockGuard>> + 'a;
-
-/// Names that an engine could mangle, mix up, or take for something else.
-const ODD: &[&str] = &[
-    "a",
-    "A",
-    "a ",
-    " a",
-    "a\n",
-    "a\0",
-    "a\0b",
-    "a\r\nb",
-    "a\tb",
-    "\0",
-    "\n",
-    " ",
-    "  ",
-    "a b",
-    "a  b",
-    "a+b",
-    "a/b",
-    "a//b",
-    "/a/b",
-    "a/b/",
-    "/",
-    "//",
-    "\\",
-    "a\\b",
-    ".",
-    "..",
-    "...",
-    "../a",
-    "../../etc/passwd",
-    "a/../b",
-    "~",
-    "~root",
-    "a~",
-    "a~b",
-    "%",
-    "%%",
-    "%2f",
-    "%2F",
-    "a%2fb",
-    "a%2Fb",
-    "%00",
-    "a%",
-    "{",
-    "}",
-    "{}",
-    "{a}",
-    "{a}b",
-    "a}b{",
-    "a}",
-    "{{a}}",
-    ":",
-    "::",
-    "a:b",
-    "a::b",
-    "a:fence",
-    "{a}:fence",
-    "a}:fence",
-    "crosslock:a",
-    "\"",
-    "'",
-    "\"a\"",
-    "'a'",
-    "`a`",
-    "$a",
-    "${a}",
-    "$(a)",
-    "*",
-    "?",
-    "[a]",
-    "a*",
-    "a.lock",
-    ".lock",
-    "a.LOCK",
-    "a;b",
-    "a|b",
-    "a&b",
-    "<a>",
-    "#",
-    "@",
-    "=",
-    ",",
-    "-",
-    "--",
-    "-a",
-    "_",
-    "\u{7f}",
-    "\u{1b}[0m",
-    "é",
-    "e\u{301}",
-    "É",
-    "ß",
-    "ss",
-    "SS",
-    "ı",
-    "i",
-    "İ",
-    "I",
-    "名前",
-    "имя",
-    "שם",
-    "🔒",
-    "🔒🔒",
-    "👩\u{200d}🔬",
-    "\u{feff}a",
-    "\u{200b}a",
-    "a\u{202e}b",
-    "\u{10ffff}",
-    "con",
-    "nul",
-    "aux.txt",
-    "-1",
-    "0",
-    "00",
-    "null",
-    "nil",
-    "EVAL",
-    "return 1",
-    "a\r\n*1\r\n$4\r\nPING\r\n",
+/// Names that an engine could mangle, mix up, or take for something else: white space, paths, escapes, hash tags, keys,
+/// quotes and other signs, letters, and words.
+const ODD: &[&[&str]] = &[
+    &[
+        "a ", " a", "a\n", "a\0", "a\0b", "a\r\nb", "a\tb", "\0", "\n", " ", "  ", "a b", "a  b",
+    ],
+    &[
+        "a/b", "a//b", "/a/b", "a/b/", "/", "//", ".", "..", "...", "../a", "a/../b", "~", "~root",
+    ],
+    &[
+        "\\", "a\\b", "a~", "a~b", "a+b", "%", "%%", "%2f", "%2F", "a%2fb", "a%2Fb", "%00", "a%",
+    ],
+    &[
+        "{", "}", "{}", "{a}", "{a}b", "a}b{", "a}", "{{a}}", ":", "::", "a:b", "a::b", "a:fence",
+    ],
+    &[
+        "\"", "'", "\"a\"", "'a'", "`a`", "$a", "${a}", "$(a)", "*", "?", "[a]", "a*", "a;b", "a|b",
+    ],
+    &[
+        "a&b", "<a>", "#", "@", "=", ",", "-", "--", "-a", "_", "\u{7f}", "-1", "0", "00",
+    ],
+    &[
+        "a", "A", "é", "É", "ß", "ss", "SS", "ı", "i", "İ", "I", "名前", "имя", "שם", "🔒", "🔒🔒",
+    ],
+    &[
+        "a.lock", ".lock", "a.LOCK", "con", "nul", "null", "nil", "EVAL", "return 1",
+    ],
+    &[
+        "../../etc/passwd",
+        "{a}:fence",
+        "a}:fence",
+        "crosslock:a",
+        "aux.txt",
+        "\u{1b}[0m",
+        "e\u{301}",
+        "👩\u{200d}🔬",
+        "\u{feff}a",
+        "\u{200b}a",
+        "a\u{202e}b",
+        "\u{10ffff}",
+        "a\r\n*1\r\n$4\r\nPING\r\n",
+    ],
 ];
 
 /// These, and some that are long.
 fn odd_names() -> Vec<String> {
-    let mut names: Vec<_> = ODD.iter().copied().map(String::from).collect();
+    let mut names: Vec<_> = ODD.concat().into_iter().map(String::from).collect();
     // About the length at which a file system's or an encoding's limits begin.
     for length in [199, 200, 201, 250, 255, 256, 400, 511, 512] {
         names.push("x".repeat(length));
         names.push("X".repeat(length));
+        names.push("\0".repeat(length));
         names.push("/".repeat(length));
         names.push("é".repeat(length / 2));
         names.push("🔒".repeat(length / 4));
@@ -149,7 +71,7 @@ fn odd_names() -> Vec<String> {
 
 pub(crate) fn odd_names_are_all_different_locks(place: &Place) {
     let names = odd_names();
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let guards: Vec<LockGuard> = names
         .iter()
         .map(|name| {
@@ -172,27 +94,25 @@ pub(crate) fn odd_names_are_all_different_locks(place: &Place) {
     }
 }
 
-pub(crate) fn longest_name_is_accepted(place: &Place) {
-    let other = place.builder().build().unwrap();
-    for name in ["n".repeat(512), "é".repeat(256), "\0".repeat(512)] {
-        let guard = place.lock(&name).unwrap();
-        assert_eq!(guard.name(), name);
-        assert!(other.try_lock(&name).unwrap().is_none());
-        guard.unlock().unwrap();
-    }
-}
-
 pub(crate) fn names_out_of_bounds_are_rejected_by_every_call(lock: &Locker) {
-    let soon = Instant::now() + Duration::from_millis(1);
-    let calls: [&Call<'_>; 4] = [
-        &|name| lock.lock(name).map(Some),
-        &|name| lock.try_lock(name),
-        &|name| lock.try_lock_for(name, Duration::from_millis(1)),
-        &|name| lock.try_lock_until(name, soon),
-    ];
+    let timeout = Duration::from_millis(1);
     for name in [String::new(), "n".repeat(513), "é".repeat(257)] {
-        for call in calls {
-            match call(&name) {
+        let mut outcomes = Vec::new();
+        for kind in KINDS.iter().filter(|kind| kind.name != SEVERAL) {
+            outcomes.extend([
+                (kind.take)(lock, &name).map(drop),
+                (kind.try_once)(lock, &name).map(drop),
+                (kind.take_for)(lock, &name, timeout).map(drop),
+                (kind.take_until)(lock, &name, Instant::now()).map(drop),
+            ]);
+        }
+        #[cfg(feature = "value")]
+        outcomes.extend([
+            lock.mutex(&name, 0).map(drop),
+            lock.rwlock(&name, 0).map(drop),
+        ]);
+        for outcome in outcomes {
+            match outcome {
                 Err(Error::InvalidName { reason, .. }) => {
                     let length = name.len().to_string();
                     assert!(reason.contains(&length), "{reason}");
@@ -213,5 +133,134 @@ pub(crate) fn bad_namespaces_are_rejected(lock: &Locker) {
     for good in ["A-z_0.9", &"n".repeat(64)] {
         let lock = lock.with_namespace(good).unwrap();
         lock.lock("a").unwrap().unlock().unwrap();
+    }
+}
+
+const TICK: Duration = Duration::from_nanos(1);
+const MILLI: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+type Change = fn(LockerBuilder) -> LockerBuilder;
+
+const BAD: &[(&str, &[Change])] = &[
+    (
+        "namespace",
+        &[
+            |b| b.namespace("a b"),
+            |b| b.namespace("{a}"),
+            |b| b.namespace("a:b"),
+            |b| b.namespace("é"),
+            |b| b.namespace(&"n".repeat(65)),
+        ],
+    ),
+    (
+        "ttl",
+        &[
+            |b| b.ttl(Duration::ZERO),
+            |b| b.ttl(100 * MILLI - TICK),
+            |b| b.ttl(DAY + TICK),
+            |b| b.ttl(Duration::MAX),
+        ],
+    ),
+    (
+        "renew_every",
+        &[
+            |b| b.renew_every(Duration::ZERO),
+            |b| b.renew_every(10 * MILLI - TICK),
+            |b| b.renew_every(5 * SECOND + TICK),
+            |b| b.ttl(SECOND).renew_every(SECOND / 2 + TICK),
+            // Also when the two are set the other way around.
+            |b| b.renew_every(SECOND).ttl(SECOND),
+        ],
+    ),
+    (
+        "max_hold",
+        &[|b| b.max_hold(Duration::ZERO), |b| b.max_hold(MILLI - TICK)],
+    ),
+    (
+        "backoff",
+        &[
+            |b| b.backoff(Duration::ZERO, SECOND, 0.5),
+            |b| b.backoff(Duration::from_micros(100) - TICK, SECOND, 0.5),
+            |b| b.backoff(SECOND, SECOND - TICK, 0.5),
+            |b| b.backoff(MILLI, 60 * SECOND + TICK, 0.5),
+            |b| b.backoff(MILLI, SECOND, -0.1),
+            |b| b.backoff(MILLI, SECOND, 1.1),
+            |b| b.backoff(MILLI, SECOND, f64::NAN),
+            |b| b.backoff(MILLI, SECOND, f64::INFINITY),
+        ],
+    ),
+    ("attempts", &[|b| b.attempts(0)]),
+    (
+        "connect_timeout",
+        &[
+            |b| b.connect_timeout(Duration::ZERO),
+            |b| b.connect_timeout(10 * MILLI - TICK),
+            |b| b.connect_timeout(60 * SECOND + TICK),
+        ],
+    ),
+    (
+        "io_timeout",
+        &[
+            |b| b.io_timeout(Duration::ZERO),
+            |b| b.io_timeout(10 * MILLI - TICK),
+            |b| b.io_timeout(60 * SECOND + TICK),
+        ],
+    ),
+];
+
+const GOOD: &[Change] = &[
+    |b| b.ttl(DAY),
+    |b| b.renew_every(10 * MILLI),
+    |b| b.renew_every(5 * SECOND),
+    |b| b.max_hold(MILLI),
+    |b| b.max_hold(Duration::MAX),
+    |b| b.backoff(Duration::from_micros(100), 60 * SECOND, 0.0),
+    |b| b.backoff(SECOND, SECOND, 1.0),
+    |b| b.attempts(1),
+    |b| b.attempts(u32::MAX),
+    |b| b.outage_timeout(Duration::ZERO),
+    |b| b.outage_timeout(Duration::MAX),
+    |b| b.connect_timeout(60 * SECOND),
+    |b| b.io_timeout(60 * SECOND),
+];
+
+pub(crate) fn values_out_of_range_are_rejected_by_name(place: &Place) {
+    for (name, changes) in BAD {
+        for (which, change) in changes.iter().enumerate() {
+            let error = change(place.builder()).build().map(drop).unwrap_err();
+            let text = error.to_string();
+            match error {
+                Error::InvalidOption { option, .. } => assert_eq!(option, *name, "value {which}"),
+                other => panic!("{name}, value {which}: {other:?}"),
+            }
+            assert!(text.contains(name), "{text}");
+        }
+    }
+}
+
+pub(crate) fn shortest_ttl_is_that_of_the_engine(place: &Place) {
+    let shortest = place.shortest_ttl();
+    let brief = place.builder().ttl(shortest).renew_every(shortest / 2);
+    brief.build().unwrap().lock("a").unwrap().unlock().unwrap();
+    let error = place.builder().ttl(shortest / 2).build().unwrap_err();
+    match &error {
+        Error::InvalidOption { option, reason, .. } => {
+            assert_eq!(*option, "ttl");
+            assert!(!reason.is_empty());
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn bounds_themselves_are_accepted(place: &Place) {
+    for (which, change) in GOOD.iter().enumerate() {
+        let built = change(place.builder()).build();
+        let lock = built.unwrap_or_else(|e| panic!("value {which}: {e}"));
+        let guard = lock.lock("a").unwrap();
+        guard
+            .unlock()
+            .unwrap_or_else(|e| panic!("value {which}: {e}"));
     }
 }

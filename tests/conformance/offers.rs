@@ -11,22 +11,8 @@ use crosslock::{CancelToken, Error, Locker};
 use crate::{PATIENCE, Place};
 use support::{Stopwatch, now};
 
-for_every_engine! {
-    {
-        offers {
-            threads_that_take_a_lease_exclude_each_other
-            thread_that_waits_beside_those_that_loop_has_its_turn
-            calls_that_give_up_beside_threads_that_loop_leave_nothing
-            close_beside_threads_that_loop_releases_what_is_offered
-            another_locker_has_its_turn_beside_threads_that_loop
-        }
-    }
-    {}
-    {}
-}
-
 /// A locker whose leases never go back to the engine while somebody of this process wants them.
-fn generous(place: &Place) -> Locker {
+pub(crate) fn generous(place: &Place) -> Locker {
     let builder = place.builder().ttl(10 * PATIENCE).hand_over(PATIENCE);
     builder.build().unwrap()
 }
@@ -168,33 +154,8 @@ fn wait_briefly(lock: &Locker, timeout: Duration) {
     }
 }
 
-pub(crate) fn close_beside_threads_that_loop_releases_what_is_offered(place: &Place) {
-    for _ in 0..5 {
-        let (lock, turns) = (generous(place), Turns::default());
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    let end = loop {
-                        match lock.lock("a") {
-                            Ok(guard) => drop(guard),
-                            Err(error) => break error,
-                        }
-                        turns.count();
-                    };
-                    assert!(matches!(end, Error::Cancelled { .. }), "{end}");
-                });
-            }
-            turns.pass(100);
-            let watch = Stopwatch::start();
-            lock.close();
-            watch.assert_within(Duration::from_millis(500));
-        });
-        assert_free(place);
-    }
-}
-
 pub(crate) fn another_locker_has_its_turn_beside_threads_that_loop(place: &Place) {
-    let (lock, other) = [(); 2].map(|()| place.builder().build().unwrap()).into();
+    let (lock, other) = [(); 2].map(|()| place.other()).into();
     beside_loops(&lock, 4, |_| {
         for _ in 0..12 {
             let guard = other.try_lock_for("a", PATIENCE).unwrap();

@@ -1,14 +1,14 @@
-//! What operators do with locks that protect values.
+//! What operators and tokens do to locks that protect values.
 
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LostReason};
+use crosslock::{CancelToken, Error, LostReason};
 
-use super::inspect::look_until;
-use super::list::listed;
+use super::inspect::{listed, look_until};
 use crate::Place;
-use crate::waiters::Waiters;
+use crate::cancel::assert_cancelled;
+use crate::waiting::Waiters;
 
 pub(crate) fn value_that_nobody_locks_is_not_listed(place: &Place) {
     let mutex = place.mutex("a", 0).unwrap();
@@ -24,7 +24,7 @@ pub(crate) fn broken_guard_stores_nothing(place: &Place) {
     let mut guard = mutex.lock().unwrap();
     *guard = 3;
     place.break_lock("a").unwrap();
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let other = other.mutex("a", 1).unwrap();
     let next = other.try_lock().unwrap().expect("it is free");
     assert_eq!(*next, 2);
@@ -61,4 +61,21 @@ pub(crate) fn update_tells_a_holder_that_its_lock_was_broken(place: &Place) {
         assert_eq!(reason, LostReason::Broken);
         assert_eq!(waits.join().unwrap(), 1);
     });
+}
+
+pub(crate) fn lock_with_a_value_ends(place: &Place) {
+    let token = CancelToken::new();
+    let (lock, waiters) = Waiters::of(place);
+    let mutex = lock.with_cancel(&token).mutex("a", 1_u64).unwrap();
+    let guard = lock.mutex("a", 1_u64).unwrap();
+    let guard = guard.lock().unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| mutex.lock().map(drop));
+        waiters.wait_for(1);
+        token.cancel();
+        assert_cancelled(waiter.join().expect("no panic"));
+    });
+    assert_cancelled(mutex.peek());
+    assert_cancelled(mutex.remove());
+    drop(guard);
 }

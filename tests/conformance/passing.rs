@@ -3,56 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LeaseTicket, Locker, LostReason, Result};
+use crosslock::{Error, LostReason};
 
-use crate::lease::assert_renewed;
-use crate::waiters::Waiters;
+use crate::waiting::Waiters;
 use crate::{PATIENCE, Place};
-
-fn other(place: &Place) -> Locker {
-    place.builder().build().unwrap()
-}
-
-#[track_caller]
-pub(crate) fn assert_lost<T>(outcome: Result<T>) {
-    match outcome {
-        Err(Error::Lost { name, .. }) => assert!(!name.is_empty()),
-        Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it has a lease"),
-    }
-}
-
-pub(crate) fn lease_goes_on_with_a_token_above(place: &Place) {
-    let guard = place.lock("a").unwrap();
-    let token = guard.fencing_token();
-    let lost = guard.lost().clone();
-    let ticket = guard.into_ticket().expect("a ticket");
-    assert!(lost.recv().is_err(), "it isn't lost");
-    assert!(place.try_lock("a").unwrap().is_none());
-    let ticket: LeaseTicket = ticket.to_secret().parse().unwrap();
-    let guard = place.adopt(&ticket).unwrap();
-    assert!(guard.fencing_token() > token);
-    assert!(!guard.was_abandoned());
-    assert!(guard.is_held());
-    guard.verify().unwrap();
-    assert!(other(place).try_lock("a").unwrap().is_none());
-    let token = guard.fencing_token();
-    guard.unlock().unwrap();
-    let next = other(place).try_lock("a").unwrap().expect("it is free");
-    assert!(next.fencing_token() > token && !next.was_abandoned());
-}
-
-pub(crate) fn ticket_is_used_once(place: &Place) {
-    let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
-    let again: LeaseTicket = ticket.to_secret().parse().unwrap();
-    let guard = place.adopt(&ticket).unwrap();
-    assert_lost(place.adopt(&ticket));
-    assert_lost(place.adopt(again));
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
-    assert_lost(place.adopt(ticket));
-    assert!(place.try_lock("a").unwrap().is_some());
-}
 
 pub(crate) fn ticket_is_used_once_by_many_threads(place: &Place) {
     for _ in 0..20 {
@@ -65,13 +19,6 @@ pub(crate) fn ticket_is_used_once_by_many_threads(place: &Place) {
         let guards: Vec<_> = adopted.into_iter().flatten().collect();
         assert_eq!(guards.len(), 1);
     }
-}
-
-pub(crate) fn adopted_lease_is_renewed(place: &Place) {
-    let ttl = place.ttl(Duration::from_millis(300));
-    let lock = place.builder().ttl(ttl).build().unwrap();
-    let ticket = lock.lock("a").unwrap().into_ticket().expect("a ticket");
-    assert_renewed(place, || lock.adopt(ticket).unwrap(), ttl);
 }
 
 pub(crate) fn threads_that_wait_are_not_disturbed(place: &Place) {
@@ -101,53 +48,34 @@ pub(crate) fn threads_that_wait_are_not_disturbed(place: &Place) {
     });
 }
 
-pub(crate) fn several_names_are_passed_on_together(place: &Place) {
-    let guard = place.lock_all(&["b", "a"]).unwrap();
-    let token = guard.fencing_token();
-    let ticket: LeaseTicket = guard
-        .into_ticket()
-        .expect("a ticket")
-        .to_secret()
-        .parse()
-        .unwrap();
-    for one in ["a", "b"] {
-        assert!(place.try_lock(one).unwrap().is_none());
-    }
-    let guard = place.adopt(ticket).unwrap();
-    assert!(guard.fencing_token() > token);
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
-    assert!(place.try_lock_all(&["a", "b"]).unwrap().is_some());
-}
-
 pub(crate) fn lost_guard_gives_no_ticket(place: &Place) {
     let guard = place.lock("a").unwrap();
     place.break_lock("a").unwrap();
     assert!(guard.verify().is_err());
-    assert_lost(guard.into_ticket());
-    let lock = other(place);
+    assert!(matches!(guard.into_ticket(), Err(Error::Lost { .. })));
+    let lock = place.other();
     let guard = lock.lock("a").unwrap();
     lock.close();
-    assert_lost(guard.into_ticket());
+    assert!(matches!(guard.into_ticket(), Err(Error::Lost { .. })));
     assert!(place.try_lock("a").unwrap().is_some());
 }
 
 pub(crate) fn lease_that_was_broken_is_not_adopted(place: &Place) {
     let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
     let next = thread::scope(|scope| {
-        let waiter = scope.spawn(|| other(place).try_lock_for("a", PATIENCE));
+        let waiter = scope.spawn(|| place.other().try_lock_for("a", PATIENCE));
         place.break_lock("a").unwrap();
         waiter.join().expect("no panic").unwrap()
     });
     let next = next.expect("it is free");
     let outcome = place.adopt(ticket);
-    assert!(matches!(
+    support::assert_like!(
         outcome,
         Err(Error::Lost {
             reason: LostReason::NotOwner,
             ..
         })
-    ));
+    );
     next.verify().unwrap();
 }
 
@@ -164,9 +92,19 @@ pub(crate) fn ticket_of_another_namespace_is_refused_and_still_good(place: &Plac
 
 pub(crate) fn closed_locker_adopts_nothing_and_leaves_the_ticket(place: &Place) {
     let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
-    let lock = other(place);
+    let lock = place.other();
     lock.close();
     let outcome = lock.adopt(&ticket);
     assert!(matches!(outcome, Err(Error::Cancelled { .. })));
     place.adopt(&ticket).unwrap().unlock().unwrap();
+}
+
+pub(crate) fn ticket_that_nobody_uses_lasts_for_its_ttl(place: &Place) {
+    let ttl = place.ttl(Duration::from_millis(300));
+    let lock = place.builder().ttl(ttl).build().unwrap();
+    let ticket = lock.lock("a").unwrap().into_ticket().expect("a ticket");
+    let next = place.try_lock_for("a", PATIENCE).unwrap().expect("it ends");
+    assert!(next.was_abandoned());
+    assert!(matches!(lock.adopt(ticket), Err(Error::Lost { .. })));
+    next.verify().unwrap();
 }

@@ -9,6 +9,15 @@ use std::time::Duration;
 
 use crosslock::{Locker, LockerBuilder};
 
+/// Those that other tests have started, or others of this type.
+#[cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
+macro_rules! shared {
+    ($servers:ident, $start:expr) => {{
+        static SERVERS: Mutex<Weak<support::$servers>> = Mutex::new(Weak::new());
+        shared(&SERVERS, || $start)
+    }};
+}
+
 /// Where the locks of one test live, apart from those of all others; the locker that it derefs to has default options.
 pub(crate) struct Place {
     locker: Locker,
@@ -135,6 +144,26 @@ impl Place {
         self.leases.largest_value
     }
 
+    /// A ttl whose end is waited for.
+    pub(crate) fn brief(&self) -> Duration {
+        self.ttl(Duration::from_millis(150))
+    }
+
+    /// Another locker of this place, as another process would have it.
+    pub(crate) fn other(&self) -> Locker {
+        self.builder().build().unwrap()
+    }
+
+    /// Another locker, whose leases end after the ttl [`brief`](Self::brief).
+    pub(crate) fn careless(&self) -> Locker {
+        self.careless_after(self.brief())
+    }
+
+    /// Another locker, whose leases end after that ttl.
+    pub(crate) fn careless_after(&self, ttl: Duration) -> Locker {
+        self.builder().ttl(ttl).renew(false).build().unwrap()
+    }
+
     /// Options for another locker of this place.
     pub(crate) fn builder(&self) -> LockerBuilder {
         Locker::builder(&self.url).namespace(&self.namespace)
@@ -152,17 +181,16 @@ impl Place {
 
     #[cfg(feature = "redis")]
     pub(crate) fn redis() -> Self {
-        static SERVER: Mutex<Weak<support::RedisServer>> = Mutex::new(Weak::new());
-        let server = shared(&SERVER, || {
+        let server = shared!(
+            RedisServer,
             support::RedisServer::builder().password(PASSWORD).start()
-        });
+        );
         Place::new(&server.url_as(&format!(":{PASSWORD}")), server)
     }
 
     #[cfg(feature = "redis")]
     pub(crate) fn unix() -> Self {
-        static SERVER: Mutex<Weak<support::RedisServer>> = Mutex::new(Weak::new());
-        let server = shared(&SERVER, || {
+        let server = shared!(RedisServer, {
             let server = support::RedisServer::builder();
             server.password(PASSWORD).unix_socket().start()
         });
@@ -173,8 +201,7 @@ impl Place {
     /// Each test finds its master by sentinels, all by TLS if this build has it.
     #[cfg(feature = "redis")]
     pub(crate) fn sentinels() -> Self {
-        static SET: Mutex<Weak<support::SentinelSet>> = Mutex::new(Weak::new());
-        let set = shared(&SET, || {
+        let set = shared!(SentinelSet, {
             let setup = support::Setup::new().calm().password(PASSWORD);
             #[cfg(feature = "tls")]
             let setup = setup.tls();
@@ -186,10 +213,10 @@ impl Place {
     /// What is written there is on a replica, too, before it counts.
     #[cfg(feature = "redis")]
     pub(crate) fn replicated() -> Self {
-        static SET: Mutex<Weak<support::Replicated>> = Mutex::new(Weak::new());
-        let set = shared(&SET, || {
+        let set = shared!(
+            Replicated,
             support::Setup::new().password(PASSWORD).replicated(1)
-        });
+        );
         // On a busy machine a replica needs its time.
         let options = "min_replicas=1&replica_timeout=2s&clock_skew=0ms";
         Place::new(&format!("{}?{options}", set.url(0)), set)
@@ -197,10 +224,10 @@ impl Place {
 
     #[cfg(feature = "redis")]
     pub(crate) fn cluster() -> Self {
-        static SET: Mutex<Weak<support::Cluster>> = Mutex::new(Weak::new());
-        let set = shared(&SET, || {
+        let set = shared!(
+            Cluster,
             support::Setup::new().calm().password(PASSWORD).cluster()
-        });
+        );
         // The suite knows when leases end.
         Place::new(&format!("{}?clock_skew=0ms", set.url()), set)
     }
@@ -208,16 +235,14 @@ impl Place {
     /// All use one server, each below a root of its own.
     #[cfg(feature = "etcd")]
     pub(crate) fn etcd() -> Self {
-        static SERVER: Mutex<Weak<support::Etcd>> = Mutex::new(Weak::new());
-        let server = shared(&SERVER, || support::Etcd::setup().login().start());
+        let server = shared!(Etcd, support::Etcd::setup().login().start());
         let url = server.url_at(&format!("root-{}", next_number()));
         Place::with(Leases::ETCD, &url, server)
     }
 
     #[cfg(feature = "etcd")]
     pub(crate) fn etcd3() -> Self {
-        static CLUSTER: Mutex<Weak<support::EtcdCluster>> = Mutex::new(Weak::new());
-        let cluster = shared(&CLUSTER, || {
+        let cluster = shared!(EtcdCluster, {
             // The longest with leases of two seconds: nobody takes over only because a busy machine stood still.
             let setup = support::Etcd::setup().flag("election-timeout", "1300");
             setup.cluster(3)
@@ -229,8 +254,7 @@ impl Place {
     /// All use one server, each below a root of its own.
     #[cfg(feature = "zookeeper")]
     pub(crate) fn zookeeper() -> Self {
-        static SERVER: Mutex<Weak<support::ZooKeeper>> = Mutex::new(Weak::new());
-        let server = shared(&SERVER, || patient().start());
+        let server = shared!(ZooKeeper, patient().start());
         let url = server.url_at(&format!("root-{}", next_number()));
         // Its longest session isn't of 20 ticks, by which crosslock would find out how long they are.
         let url = format!("{url}?tick=100ms&auth=digest:locker:{PASSWORD}");
@@ -239,18 +263,14 @@ impl Place {
 
     #[cfg(feature = "zookeeper")]
     pub(crate) fn zookeeper3() -> Self {
-        static ENSEMBLE: Mutex<Weak<support::Ensemble>> = Mutex::new(Weak::new());
-        let ensemble = shared(&ENSEMBLE, || {
-            patient().config("syncLimit", "100").ensemble(3)
-        });
+        let ensemble = shared!(Ensemble, patient().config("syncLimit", "100").ensemble(3));
         let url = ensemble.url_at(&format!("root-{}?tick=100ms", next_number()));
         Place::with(Leases::ZOOKEEPER, &url, ensemble)
     }
 
     #[cfg(feature = "tls")]
     pub(crate) fn tls() -> Self {
-        static SERVER: Mutex<Weak<support::RedisServer>> = Mutex::new(Weak::new());
-        let server = shared(&SERVER, || support::RedisServer::builder().tls().start());
+        let server = shared!(RedisServer, support::RedisServer::builder().tls().start());
         Place::new(&server.tls_url(), server)
     }
 }

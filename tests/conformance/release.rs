@@ -4,7 +4,6 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, LockGuard, Locker};
 
 use crate::{PATIENCE, Place};
@@ -39,9 +38,28 @@ const _: () = {
 };
 
 #[track_caller]
-fn assert_free(lock: &Locker, name: &str) {
-    let guard = lock.try_lock(name).unwrap().expect("it was released");
-    assert!(!guard.was_abandoned(), "it was released in order");
+pub(crate) fn assert_free(lock: &Locker, name: &str) {
+    let guard = lock.try_lock(name).unwrap();
+    let guard = guard.unwrap_or_else(|| panic!("{name} is taken"));
+    assert!(!guard.was_abandoned(), "{name} was released in order");
+}
+
+#[track_caller]
+pub(crate) fn assert_taken(lock: &Locker, name: &str) {
+    assert!(lock.try_lock(name).unwrap().is_none(), "{name} is free");
+}
+
+/// A thread takes something, and panics with it.
+#[track_caller]
+pub(crate) fn panics_with<G>(take: impl FnOnce() -> G + Send) {
+    let panicked = thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            let _guard = take();
+            panic!("with it in hand, as this test wants it");
+        });
+        holder.join().is_err()
+    });
+    assert!(panicked);
 }
 
 /// Releases it. If the answer comes too late, as it may on a machine that was late, a thread of the locker sees to the
@@ -54,35 +72,13 @@ pub(crate) fn release(guard: LockGuard) {
     }
 }
 
-pub(crate) fn drop_releases(lock: &Locker) {
-    drop(lock.lock("a").unwrap());
-    assert_free(lock, "a");
-}
-
-pub(crate) fn unlock_releases(lock: &Locker) {
-    lock.lock("a").unwrap().unlock().unwrap();
-    assert_free(lock, "a");
-}
-
-/// A thread takes the lock, and panics with it.
-fn panics_with(lock: &Locker, name: &str) {
-    let panicked = thread::scope(|scope| {
-        let holder = scope.spawn(|| {
-            let _guard = lock.lock(name).unwrap();
-            panic!("with the lock in hand, as this test wants it");
-        });
-        holder.join().is_err()
-    });
-    assert!(panicked);
-}
-
 pub(crate) fn panic_releases_and_is_told_to_the_next_holder_once(place: &Place) {
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let mut last = 0;
     for _ in 0..4 {
         // The number that tells of it is another for each of these.
         for _ in 0..2 {
-            panics_with(place, "a");
+            panics_with(|| place.lock("a").unwrap());
             let next = other.try_lock("a").unwrap().expect("it was released");
             assert!(next.was_abandoned());
             assert!(next.fencing_token() > last);
@@ -94,18 +90,14 @@ pub(crate) fn panic_releases_and_is_told_to_the_next_holder_once(place: &Place) 
 
 pub(crate) fn panic_is_told_to_the_thread_that_waits(place: &Place) {
     let hands_over = place.builder().hand_over(PATIENCE).build().unwrap();
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     for waiting in [&hands_over, &other] {
         let guard = hands_over.lock("a").unwrap();
         let abandoned = thread::scope(|scope| {
             let waiter = scope.spawn(|| waiting.lock("a").unwrap().was_abandoned());
             // Long enough to get into a line.
             thread::sleep(Duration::from_millis(50));
-            let holder = scope.spawn(move || {
-                let _guard = guard;
-                panic!("with the lock in hand, as this test wants it");
-            });
-            assert!(holder.join().is_err());
+            panics_with(move || guard);
             waiter.join().unwrap()
         });
         assert!(abandoned);
@@ -120,14 +112,7 @@ pub(crate) fn lock_that_is_taken_while_unwinding_is_released_in_order(lock: &Loc
             drop(self.0.lock("a").unwrap());
         }
     }
-    let panicked = thread::scope(|scope| {
-        let holder = scope.spawn(|| {
-            let _cleaner = Cleaner(lock);
-            panic!("with something to clean up, as this test wants it");
-        });
-        holder.join().is_err()
-    });
-    assert!(panicked);
+    panics_with(|| Cleaner(lock));
     assert_free(lock, "a");
 }
 
@@ -144,11 +129,12 @@ pub(crate) fn another_thread_can_release(lock: &Locker) {
     }
 }
 
-pub(crate) fn guard_stays_held_across_threads(place: &Place) {
+pub(crate) fn guard_outlives_its_thread_and_its_locker(place: &Place) {
     // Taken by a thread that has ended before the second renewal.
     let ttl = place.ttl(Duration::from_millis(300));
     let lock = place.builder().ttl(ttl).build().unwrap();
-    let guard = thread::scope(|scope| scope.spawn(|| lock.lock("a").unwrap()).join().unwrap());
+    let taken = thread::spawn(move || lock.lock("a").unwrap());
+    let guard = taken.join().unwrap();
     let holder = thread::spawn(move || {
         let watch = Stopwatch::start();
         thread::sleep(2 * ttl);
@@ -161,26 +147,11 @@ pub(crate) fn guard_stays_held_across_threads(place: &Place) {
     assert!(place.try_lock("a").unwrap().is_none());
     thread::scope(|scope| scope.spawn(|| guard.check()).join().unwrap()).unwrap();
     guard.unlock().unwrap();
-    assert_free(&lock, "a");
-}
-
-pub(crate) fn guard_outlives_its_locker(place: &Place) {
-    let ttl = place.ttl(Duration::from_millis(300));
-    let lock = place.builder().ttl(ttl).build().unwrap();
-    let guard = lock.lock("a").unwrap();
-    drop(lock);
-    let watch = Stopwatch::start();
-    thread::sleep(2 * ttl);
-    if let Err(error) = guard.verify() {
-        return watch.assert_late(ttl / 2, ttl, error);
-    }
-    assert!(place.try_lock("a").unwrap().is_none());
-    guard.unlock().unwrap();
     assert_free(place, "a");
 }
 
 pub(crate) fn clone_outlives_the_original(place: &Place) {
-    let original = place.builder().build().unwrap();
+    let original = place.other();
     let (clone, other) = (original.clone(), original.with_namespace("clone").unwrap());
     drop(original);
     let _guard = clone.lock("a").unwrap();
@@ -188,23 +159,8 @@ pub(crate) fn clone_outlives_the_original(place: &Place) {
     other.lock("a").unwrap().unlock().unwrap();
 }
 
-pub(crate) fn released_guard_closes_its_channel_without_a_message(lock: &Locker) {
-    let guard = lock.lock("a").unwrap();
-    let lost = guard.lost().clone();
-    assert!(lost.try_recv().unwrap_err().is_empty());
-    guard.unlock().unwrap();
-    let end = lost.recv_timeout(PATIENCE);
-    assert_eq!(end, Err(RecvTimeoutError::Disconnected));
-
-    let guard = lock.lock("a").unwrap();
-    let lost = guard.lost().clone();
-    drop(guard);
-    let end = lost.recv_timeout(PATIENCE);
-    assert_eq!(end, Err(RecvTimeoutError::Disconnected));
-}
-
 pub(crate) fn abandoned_waiting_call_leaves_nothing(place: &Place) {
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     for waiting in [&**place, &other] {
         let guard = place.lock("a").unwrap();
         // Long enough to get into a line.

@@ -1,6 +1,6 @@
-//! Locks that many hold to read, or one to write.
+//! Locks that many hold to read, or one to write, who may go on as a reader.
 
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,8 @@ use crosslock::{Error, LockGuard, Locker, Prefer, Result};
 
 use super::preferring::{overlapping_readers, reads_between_writers};
 use super::release::release;
-use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
-use support::Stopwatch;
 use support::wait_until;
-
-pub(super) const TTL: Duration = Duration::from_millis(150);
-
-/// A locker whose leases end after `ttl`.
-pub(super) fn without_renewal(place: &Place, ttl: Duration) -> Locker {
-    place.builder().ttl(ttl).renew(false).build().unwrap()
-}
 
 /// Waits until somebody waits to write: while others only read, that is what keeps one more reader out.
 #[track_caller]
@@ -30,7 +21,7 @@ pub(super) fn wait_for_a_writer(lock: &Locker) {
 }
 
 pub(crate) fn readers_are_inside_together_and_a_writer_alone(place: &Place) {
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let readers = [
         place.read("a").unwrap(),
         place.read("a").unwrap(),
@@ -52,17 +43,9 @@ pub(crate) fn readers_are_inside_together_and_a_writer_alone(place: &Place) {
     assert!(place.try_read("a").unwrap().is_some());
 }
 
-pub(crate) fn lock_keeps_out_readers_and_writers(lock: &Locker) {
-    let guard = lock.lock("a").unwrap();
-    assert!(lock.try_read("a").unwrap().is_none());
-    assert!(lock.try_write("a").unwrap().is_none());
-    guard.unlock().unwrap();
-    assert!(lock.try_read("b").unwrap().is_some());
-}
-
 pub(crate) fn threads_read_together_and_write_alone(place: &Place) {
     const EACH: usize = 40;
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     // How many read; a writer counts for very many.
     let inside = AtomicI64::new(0);
     let use_it = |guard: Result<LockGuard>, weight: i64, most: i64| {
@@ -85,55 +68,8 @@ pub(crate) fn threads_read_together_and_write_alone(place: &Place) {
     assert!(place.try_write("a").unwrap().is_some());
 }
 
-pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: &Place) {
-    const TIMEOUT: Duration = Duration::from_millis(40);
-    let other = place.builder().build().unwrap();
-    let soon = || Instant::now() + PATIENCE;
-    let calls: [&dyn Fn() -> Result<Option<LockGuard>>; 6] = [
-        &|| place.try_read("a"),
-        &|| place.try_read_for("a", PATIENCE),
-        &|| place.try_read_until("a", soon()),
-        &|| place.try_write("a"),
-        &|| place.try_write_for("a", PATIENCE),
-        &|| place.try_write_until("a", soon()),
-    ];
-    for call in calls {
-        call().unwrap().expect("it is free").unlock().unwrap();
-    }
-    let late = || Instant::now() + TIMEOUT;
-    let reading = place.read("a").unwrap();
-    assert_times_out(TIMEOUT, || other.try_write_for("a", TIMEOUT));
-    assert_times_out(TIMEOUT, || other.try_write_until("a", late()));
-    drop(reading);
-    let _writing = place.write("a").unwrap();
-    for lock in [place as &Locker, &other] {
-        assert_times_out(TIMEOUT, || lock.try_read_for("a", TIMEOUT));
-        assert_times_out(TIMEOUT, || lock.try_read_until("a", late()));
-        assert_times_out(TIMEOUT, || lock.try_write_for("a", TIMEOUT));
-        assert_times_out(TIMEOUT, || lock.try_write_until("a", late()));
-    }
-}
-
-pub(crate) fn waiting_calls_are_served_by_a_release(place: &Place) {
-    let other = place.builder().build().unwrap();
-    for lock in [place as &Locker, &other] {
-        for holding in [Locker::read, Locker::write] {
-            let guard = holding(place, "a").unwrap();
-            drop(release_meanwhile(guard, || lock.write("a")).unwrap());
-            let guard = holding(place, "a").unwrap();
-            let timed = || lock.try_write_for("a", PATIENCE);
-            assert!(release_meanwhile(guard, timed).unwrap().is_some());
-        }
-        let guard = place.write("a").unwrap();
-        drop(release_meanwhile(guard, || lock.read("a")).unwrap());
-        let guard = place.write("a").unwrap();
-        let timed = || lock.try_read_for("a", PATIENCE);
-        assert!(release_meanwhile(guard, timed).unwrap().is_some());
-    }
-}
-
 pub(crate) fn writer_that_gives_up_lets_readers_in(place: &Place) {
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let _reading = place.read("a").unwrap();
     thread::scope(|scope| {
         let timeout = Duration::from_millis(300);
@@ -148,61 +84,31 @@ pub(crate) fn writer_that_gives_up_lets_readers_in(place: &Place) {
     assert!(place.try_read("a").unwrap().is_some());
 }
 
-pub(crate) fn guard_of_a_reader_tells_what_others_do(place: &Place) {
-    let first = place.write("a").unwrap();
-    let token = first.fencing_token();
-    first.unlock().unwrap();
+pub(crate) fn readers_have_tokens_of_their_own(place: &Place) {
+    let written = place.write("a").unwrap().fencing_token();
     let (one, two) = (place.read("a").unwrap(), place.read("a").unwrap());
-    let tokens = [token, one.fencing_token(), two.fencing_token()];
-    assert!(tokens[0] < tokens[1] && tokens[1] < tokens[2], "{tokens:?}");
-    assert_eq!((one.name(), one.was_abandoned()), ("a", false));
-    assert!(one.is_held() && one.remaining() > Duration::ZERO);
-    one.check().unwrap();
-    one.verify().unwrap();
-    let lost = one.lost().clone();
-    assert!(lost.try_recv().unwrap_err().is_empty());
+    assert!(written < one.fencing_token() && one.fencing_token() < two.fencing_token());
     one.unlock().unwrap();
-    let end = lost.recv_timeout(PATIENCE);
-    assert_eq!(end, Err(RecvTimeoutError::Disconnected));
     two.verify().unwrap();
+    let last = two.fencing_token();
     two.unlock().unwrap();
-    assert!(place.write("a").unwrap().fencing_token() > tokens[2]);
+    assert!(place.write("a").unwrap().fencing_token() > last);
 }
 
-pub(crate) fn panic_of_a_reader_releases_and_is_nobodys_concern(lock: &Locker) {
-    let panicked = thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let _guard = lock.read("a").unwrap();
-            panic!("with the lock in hand, as this test wants it");
-        });
-        reader.join().is_err()
-    });
-    assert!(panicked);
-    let next = lock.try_write("a").unwrap().expect("it was released");
-    assert!(!next.was_abandoned());
-}
-
-pub(crate) fn reader_that_is_not_renewed_is_lost(place: &Place) {
-    let ttl = place.ttl(TTL);
-    let lock = without_renewal(place, ttl);
-    let watch = Stopwatch::start();
-    let reading = lock.read("a").unwrap();
-    let next = place.write("a").unwrap();
-    let elapsed = watch.assert_within(place.most(ttl));
-    assert!(elapsed >= place.least(ttl), "{elapsed:?}");
-    assert!(!reading.is_held());
-    assert!(matches!(reading.verify(), Err(Error::Lost { .. })));
-    assert!(matches!(reading.unlock(), Err(Error::Lost { .. })));
-    next.verify().unwrap();
-    assert!(!next.was_abandoned(), "a reader leaves nothing half done");
+pub(crate) fn who_only_tries_keeps_nobody_out(place: &Place) {
+    let hasty = place.builder().attempts(3).build().unwrap();
+    let _reading = place.read("a").unwrap();
+    let busy = hasty.write("a");
+    support::assert_like!(busy, Err(Error::Busy { attempts: 3, .. }));
+    hasty.read("a").unwrap().unlock().unwrap();
 }
 
 pub(crate) fn dead_reader_does_not_live_on_through_others(place: &Place) {
-    let ttl = place.ttl(2 * TTL);
-    let living = place.builder().renew_every(TTL / 3).build().unwrap();
-    std::mem::forget(without_renewal(place, ttl).read("a").unwrap());
+    let often = Duration::from_millis(50);
+    let living = place.builder().renew_every(often).build().unwrap();
+    std::mem::forget(place.careless().read("a").unwrap());
     let reading = living.read("a").unwrap();
-    thread::sleep(place.most(ttl) + TTL);
+    thread::sleep(2 * place.most(place.brief()));
     reading.verify().unwrap();
     assert!(place.try_write("a").unwrap().is_none());
     reading.unlock().unwrap();
@@ -211,11 +117,10 @@ pub(crate) fn dead_reader_does_not_live_on_through_others(place: &Place) {
 }
 
 pub(crate) fn short_lease_shortens_no_other(place: &Place) {
-    let ttl = place.ttl(TTL);
+    let (ttl, brief) = (place.brief(), place.careless());
     // So long that a try fits in on a busy machine, too.
-    let long = without_renewal(place, ttl + place.ttl(12 * TTL));
+    let long = place.careless_after(ttl + place.ttl(Duration::from_millis(1_800)));
     let long = long.read("a").unwrap();
-    let brief = without_renewal(place, ttl);
     std::mem::forget(brief.read("a").unwrap());
     brief.read("a").unwrap().unlock().unwrap();
     let renewed = place.builder().ttl(ttl).build().unwrap();
@@ -231,45 +136,14 @@ pub(crate) fn short_lease_shortens_no_other(place: &Place) {
         }
         assert!(written.is_none());
         was_tried_later |= is_later;
-        thread::sleep(TTL / 10);
+        thread::sleep(Duration::from_millis(15));
     }
     assert!(was_tried_later);
     drop(renewed);
 }
 
-pub(crate) fn reader_is_held_until_a_given_moment(place: &Place) {
-    let ttl = place.ttl(TTL);
-    let reading = without_renewal(place, ttl).read("a").unwrap();
-    let left = reading.remaining();
-    assert!(left > Duration::ZERO && left <= ttl, "{left:?}");
-    let lost = reading.lost().recv_timeout(PATIENCE).unwrap();
-    assert_eq!(lost.name, "a");
-    assert!(place.try_write_for("a", PATIENCE).unwrap().is_some());
-}
-
-pub(crate) fn reader_and_writer_try_a_given_number_of_times(place: &Place) {
-    let hasty = place.builder().attempts(3).build().unwrap();
-    let reading = place.read("a").unwrap();
-    assert!(matches!(
-        hasty.write("a"),
-        Err(Error::Busy { attempts: 3, .. })
-    ));
-    assert!(hasty.try_write_for("a", 2 * PATIENCE).unwrap().is_none());
-    // Who only tries keeps nobody out.
-    hasty.read("a").unwrap().unlock().unwrap();
-    drop(reading);
-    let writing = place.write("a").unwrap();
-    assert!(matches!(
-        hasty.read("a"),
-        Err(Error::Busy { attempts: 3, .. })
-    ));
-    assert!(hasty.try_read_for("a", 2 * PATIENCE).unwrap().is_none());
-    drop(writing);
-    hasty.write("a").unwrap().unlock().unwrap();
-}
-
 pub(crate) fn abandoned_writer_is_told_to_readers_and_the_next_writer(place: &Place) {
-    let careless = without_renewal(place, place.ttl(TTL));
+    let careless = place.careless();
     assert!(!place.read("a").unwrap().was_abandoned());
     std::mem::forget(careless.write("a").unwrap());
     let reading = place.read("a").unwrap();
@@ -290,10 +164,70 @@ pub(crate) fn nobody_starves_where_nobody_is_preferred(place: &Place) {
     assert!(reads_between_writers(place, Prefer::Fair));
 }
 
-pub(crate) fn names_to_read_and_write_are_checked(lock: &Locker) {
-    for name in ["", &"n".repeat(513)] {
-        for taken in [lock.read(name), lock.write(name)] {
-            assert!(matches!(taken, Err(Error::InvalidName { .. })), "{taken:?}");
-        }
+pub(crate) fn downgraded_writer_reads_with_others(place: &Place) {
+    let other = place.other();
+    for write in [Locker::write, Locker::lock] {
+        let writing = write(place, "a").unwrap();
+        let (token, lost) = (writing.fencing_token(), writing.lost().clone());
+        let reading = writing.downgrade().unwrap();
+        assert!(reading.fencing_token() > token);
+        assert_eq!((reading.name(), reading.was_abandoned()), ("a", false));
+        reading.verify().unwrap();
+        let end = lost.recv_timeout(PATIENCE);
+        assert_eq!(end, Err(RecvTimeoutError::Disconnected));
+        assert!(other.try_write("a").unwrap().is_none());
+        let with_it = other.try_read("a").unwrap().expect("both read");
+        assert!(with_it.fencing_token() > reading.fencing_token());
+        reading.unlock().unwrap();
+        assert!(place.try_write("a").unwrap().is_none());
+        drop(with_it);
+        assert!(!place.write("a").unwrap().was_abandoned());
     }
+}
+
+pub(crate) fn downgrade_lets_in_those_that_wait_to_read(place: &Place) {
+    let others = [(); 3].map(|()| place.other());
+    let writing = place.write("a").unwrap();
+    thread::scope(|scope| {
+        let readers: Vec<_> = others
+            .iter()
+            .map(|lock| scope.spawn(|| lock.read("a").unwrap()))
+            .collect();
+        // That a thread waits behind a writer can't be seen; those that are late come in as well.
+        thread::sleep(Duration::from_millis(60));
+        let reading = writing.downgrade().unwrap();
+        for reader in readers {
+            reader.join().unwrap().verify().unwrap();
+        }
+        reading.verify().unwrap();
+    });
+}
+
+pub(crate) fn downgrade_lets_in_no_writer(place: &Place) {
+    let other = place.other();
+    for waiting in [place as &Locker, &other] {
+        let writing = place.write("a").unwrap();
+        let wrote = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let guard = waiting.write("a").unwrap();
+                wrote.store(true, SeqCst);
+                guard
+            });
+            thread::sleep(Duration::from_millis(60));
+            let reading = writing.downgrade().unwrap();
+            wait_for_a_writer(&other);
+            assert!(!wrote.load(SeqCst));
+            reading.verify().unwrap();
+            reading.unlock().unwrap();
+            writer.join().unwrap().unlock().unwrap();
+        });
+    }
+}
+
+pub(crate) fn lost_writer_can_not_downgrade(place: &Place) {
+    let writing = place.careless().write("a").unwrap();
+    let next = place.write("a").unwrap();
+    assert!(matches!(writing.downgrade(), Err(Error::Lost { .. })));
+    next.verify().unwrap();
 }

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{Error, LockGuard, Locker, Result, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crosslock::{Error, Locker, Result, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::lease::assert_tells_of_its_lock;
+use super::mutex_contents::Flat;
 use super::texts::{assert_discreet, debugged};
-use super::value_methods::Flat;
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
 
@@ -23,7 +24,7 @@ fn config(lock: &Locker) -> RwLock<u64> {
 }
 
 pub(crate) fn readers_read_what_a_writer_stored(place: &Place) {
-    let (here, there) = (config(place), config(&place.builder().build().unwrap()));
+    let (here, there) = (config(place), config(&place.other()));
     let readers = [here.read().unwrap(), there.read().unwrap()];
     assert!(here.try_write().unwrap().is_none());
     assert_eq!((*readers[0], *readers[1]), (7, 7));
@@ -87,7 +88,7 @@ pub(crate) fn writer_that_changed_nothing_or_discards_stores_nothing(lock: &Lock
 }
 
 pub(crate) fn downgraded_writer_reads_on_what_it_stored(place: &Place) {
-    let (here, there) = (config(place), config(&place.builder().build().unwrap()));
+    let (here, there) = (config(place), config(&place.other()));
     let mut writing = here.write().unwrap();
     *writing = 8;
     let reading = RwLockWriteGuard::downgrade(writing).unwrap();
@@ -127,7 +128,7 @@ pub(crate) fn lost_writer_stores_nothing(place: &Place) {
 
 pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: &Place) {
     const TIMEOUT: Duration = Duration::from_millis(40);
-    let (here, there) = (config(place), config(&place.builder().build().unwrap()));
+    let (here, there) = (config(place), config(&place.other()));
     let soon = || Instant::now() + PATIENCE;
     let reads: [&dyn Fn() -> Result<Option<RwLockReadGuard<u64>>>; 3] = [
         &|| here.try_read(),
@@ -159,7 +160,7 @@ pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: 
 }
 
 pub(crate) fn waiter_reads_what_the_one_before_it_stored(place: &Place) {
-    let (here, there) = (config(place), config(&place.builder().build().unwrap()));
+    let (here, there) = (config(place), config(&place.other()));
     for (waiting, value) in [&here, &there].into_iter().zip(8..) {
         let mut writing = here.write().unwrap();
         *writing = value;
@@ -175,7 +176,7 @@ pub(crate) fn waiter_reads_what_the_one_before_it_stored(place: &Place) {
 
 pub(crate) fn readers_never_see_a_change_that_is_undone_or_half(place: &Place) {
     const EACH: u64 = 40;
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let committed = AtomicU64::new(0);
     let write = |pair: &RwLock<(u64, u64)>| {
         for turn in 0..EACH {
@@ -214,50 +215,17 @@ pub(crate) fn readers_never_see_a_change_that_is_undone_or_half(place: &Place) {
     );
 }
 
-pub(crate) fn value_of_another_type_is_corrupt_and_stays(lock: &Locker) {
-    let text = lock.rwlock("a", String::from("none")).unwrap();
-    *text.write().unwrap() = "no number".to_owned();
-    let number = config(lock);
-    let soon = Instant::now() + PATIENCE;
-    let outcomes = [
-        number.read().map(drop),
-        number.try_read().map(drop),
-        number.try_read_for(PATIENCE).map(drop),
-        number.try_read_until(soon).map(drop),
-        number.write().map(drop),
-        number.try_write().map(drop),
-        number.try_write_for(PATIENCE).map(drop),
-        number.try_write_until(soon).map(drop),
-        number.peek().map(drop),
-    ];
-    for outcome in outcomes {
-        assert!(matches!(outcome, Err(Error::Corrupt { .. })), "{outcome:?}");
-    }
-    assert_eq!(
-        **text.try_write().unwrap().expect("it is free"),
-        *"no number"
-    );
-}
-
-fn assert_tells_what_a_lock_does(lease: &LockGuard) {
-    assert_eq!((lease.name(), lease.was_abandoned()), ("a", false));
-    assert!(lease.is_held() && lease.remaining() > Duration::ZERO);
-    lease.check().unwrap();
-    lease.verify().unwrap();
-    assert!(lease.lost().is_empty());
-}
-
 pub(crate) fn guards_tell_what_that_of_a_lock_does(lock: &Locker) {
     let config = config(lock);
     let writing = config.write().unwrap();
     let lease = RwLockWriteGuard::lease(&writing);
-    assert_tells_what_a_lock_does(lease);
+    assert_tells_of_its_lock(lease);
     let token = lease.fencing_token();
     let mut shown = debugged(&writing) + &debugged(&config);
     RwLockWriteGuard::unlock(writing).unwrap();
     let reading = config.read().unwrap();
     let lease = RwLockReadGuard::lease(&reading);
-    assert_tells_what_a_lock_does(lease);
+    assert_tells_of_its_lock(lease);
     assert!(lease.fencing_token() > token);
     shown += &debugged(&reading);
     assert!(shown.contains('7'), "{shown}");

@@ -1,9 +1,10 @@
-//! What is shown to people, and what isn't.
+//! What is shown to people, and what isn't: by errors, by `Debug`, and of the place where locks live.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use crosslock::{Error, Locker};
+use crosslock::{Error, Locker, Verdict};
 
 use crate::place::PASSWORD;
 use crate::{PATIENCE, Place};
@@ -71,10 +72,8 @@ pub(crate) fn debug_output_hides_owner_and_password(place: &Place) {
 
 /// One of each kind that needs no fault.
 fn errors(place: &Place) -> Vec<(&'static str, Error)> {
-    let ttl = place.ttl(Duration::from_millis(100));
-    let careless = place.builder().ttl(ttl).renew(false).build().unwrap();
     let hasty = place.builder().attempts(1).build().unwrap();
-    let guard = careless.lock("lost").unwrap();
+    let guard = place.careless().lock("lost").unwrap();
     let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
     assert_discreet(&debugged(&lost));
     let _taken = place.lock("busy").unwrap();
@@ -88,17 +87,11 @@ fn errors(place: &Place) -> Vec<(&'static str, Error)> {
     ]
 }
 
-pub(crate) fn errors_hide_owner_and_password(place: &Place) {
+pub(crate) fn errors_name_the_lock_and_hide_owner_and_password(place: &Place) {
     for (kind, error) in errors(place) {
-        let story = story(&error);
+        let (text, story) = (error.to_string(), story(&error));
         assert!(story.contains(kind), "{kind}: {story}");
         assert_discreet(&story);
-    }
-}
-
-pub(crate) fn errors_name_the_lock(place: &Place) {
-    for (kind, error) in errors(place) {
-        let text = error.to_string();
         assert!(text.starts_with(char::is_lowercase), "{text}");
         match kind {
             "Busy" => assert!(text.contains("\"busy\""), "{text}"),
@@ -144,4 +137,28 @@ pub(crate) fn errors_of_a_server_hide_the_password() {
     }
     let [.., unlock] = &unavailable;
     assert!(unlock.to_string().contains("isn't known"), "{unlock}");
+}
+
+pub(crate) fn diagnosis_has_words_for_each_check_and_leaves_locks_alone(place: &Place) {
+    let guard = place.lock("a").unwrap();
+    let findings = place.diagnose().unwrap();
+    assert!(!findings.is_empty());
+    let checks: BTreeSet<_> = findings.iter().map(|finding| finding.check).collect();
+    assert_eq!(checks.len(), findings.len(), "{findings:?}");
+    for finding in &findings {
+        assert!(!finding.found.is_empty(), "{finding:?}");
+        if let Verdict::Weak {
+            consequence,
+            advice,
+            ..
+        } = &finding.verdict
+        {
+            assert!(!consequence.is_empty() && !advice.is_empty(), "{finding:?}");
+        }
+    }
+    assert!(!format!("{findings:?}").contains(PASSWORD));
+    guard.verify().unwrap();
+    assert!(place.try_lock("a").unwrap().is_none());
+    guard.unlock().unwrap();
+    assert!(place.try_lock("a").unwrap().is_some());
 }

@@ -1,11 +1,11 @@
 //! How long a call waits, and what ends it.
 
 use std::error::Error as _;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{Error, LockGuard, Locker, Result};
+use crosslock::{Error, Event, LockGuard, Locker, Observer, Result};
 
 use crate::{PATIENCE, Place};
 use support::{Stopwatch, Thread, wait_until};
@@ -13,7 +13,7 @@ use support::{Stopwatch, Thread, wait_until};
 /// Waits for what another thread holds: of the same locker, and of another.
 fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
     test(place);
-    test(&place.builder().build().unwrap());
+    test(&place.other());
 }
 
 /// Drops `guard` while `wait` is in it, and returns what `wait` gave.
@@ -45,17 +45,9 @@ pub(crate) fn release_meanwhile<G, T: Send>(
     })
 }
 
-pub(crate) fn waiting_thread_is_served_when_the_guard_is_dropped(place: &Place) {
-    each_waiter(place, |lock| {
-        let guard = release_meanwhile(place.lock("a").unwrap(), || lock.lock("a")).unwrap();
-        guard.verify().unwrap();
-        assert!(!guard.was_abandoned());
-    });
-}
-
 pub(crate) fn every_waiting_thread_is_served(place: &Place) {
     const WAITERS: usize = 8;
-    let other = place.builder().build().unwrap();
+    let other = place.other();
     let guard = place.lock("a").unwrap();
     let tokens = thread::scope(|scope| {
         let wait = |lock: &Locker| lock.lock("a").map(|guard| guard.fencing_token());
@@ -100,32 +92,6 @@ pub(crate) fn timed_wait_ends_after_its_timeout(place: &Place) {
     });
 }
 
-pub(crate) fn timed_wait_gets_a_lock_that_is_released_meanwhile(place: &Place) {
-    each_waiter(place, |lock| {
-        let guard = release_meanwhile(place.lock("a").unwrap(), || {
-            lock.try_lock_for("a", PATIENCE)
-        })
-        .unwrap();
-        guard.expect("it was released").verify().unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        let guard = release_meanwhile(place.lock("b").unwrap(), || {
-            lock.try_lock_until("b", deadline)
-        })
-        .unwrap();
-        guard.expect("it was released").verify().unwrap();
-    });
-}
-
-pub(crate) fn deadline_ends_a_wait(place: &Place) {
-    let _guard = place.lock("a").unwrap();
-    let timeout = Duration::from_millis(120);
-    each_waiter(place, |lock| {
-        assert_times_out(timeout, || {
-            lock.try_lock_until("a", Instant::now() + timeout)
-        });
-    });
-}
-
 /// The guard of "a" that one attempt gets, for which there is no time; `None` if the machine was too late for an
 /// answer.
 fn at_once(
@@ -146,23 +112,20 @@ fn at_once(
     }
 }
 
-pub(crate) fn deadline_in_the_past_tries_once(place: &Place) {
-    let past = Instant::now();
-    let Some(_guard) = at_once(place, || place.try_lock_until("a", past)) else {
-        return;
-    };
-    each_waiter(place, |lock| {
-        assert_times_out(Duration::ZERO, || lock.try_lock_until("a", past));
-    });
-}
-
-pub(crate) fn zero_timeout_tries_once(place: &Place) {
-    let Some(_guard) = at_once(place, || place.try_lock_for("a", Duration::ZERO)) else {
-        return;
-    };
-    each_waiter(place, |lock| {
-        assert_times_out(Duration::ZERO, || lock.try_lock_for("a", Duration::ZERO));
-    });
+pub(crate) fn call_without_time_tries_once(place: &Place) {
+    type Call = fn(&Locker) -> Result<Option<LockGuard>>;
+    let calls: [Call; 2] = [
+        |lock| lock.try_lock_for("a", Duration::ZERO),
+        |lock| lock.try_lock_until("a", Instant::now() - Duration::from_millis(1)),
+    ];
+    for call in calls {
+        let Some(_guard) = at_once(place, || call(place)) else {
+            return;
+        };
+        each_waiter(place, |lock| {
+            assert_times_out(Duration::ZERO, || call(lock));
+        });
+    }
 }
 
 pub(crate) fn longest_timeout_waits_for_the_release(place: &Place) {
@@ -174,41 +137,37 @@ pub(crate) fn longest_timeout_waits_for_the_release(place: &Place) {
     });
 }
 
-pub(crate) fn attempts_end_in_busy(place: &Place) {
-    // It ends by itself, so that a call which waits in spite of its attempts fails here and doesn't hang.
-    let builder = place.builder().renew(false).attempts(3);
-    let (careless, patient) = (builder.clone().build().unwrap(), builder.build().unwrap());
-    let guard = careless.lock("a").unwrap();
-    for lock in [&careless, &patient] {
-        match lock.lock("a") {
-            Err(Error::Busy { name, attempts, .. }) => {
-                assert_eq!((name.as_str(), attempts), ("a", 3));
-            }
-            other => panic!("{other:?}"),
+/// The threads whose calls have begun to wait for a lock.
+#[derive(Clone, Default)]
+pub(crate) struct Waiters(Arc<Mutex<Vec<Thread>>>);
+
+impl Observer for Waiters {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Waiting { .. } = event {
+            self.0.lock().unwrap().push(Thread::current());
         }
     }
-    guard.unlock().unwrap();
-    patient.lock("a").unwrap().verify().unwrap();
 }
 
-pub(crate) fn attempts_end_timed_calls_with_none(place: &Place) {
-    let builder = place.builder().attempts(3);
-    let (holder, patient) = (builder.clone().build().unwrap(), builder.build().unwrap());
-    let _guard = holder.lock("a").unwrap();
-    for lock in [&holder, &patient] {
-        let begun = Instant::now();
-        assert!(lock.try_lock_for("a", 2 * PATIENCE).unwrap().is_none());
-        let deadline = Instant::now() + 2 * PATIENCE;
-        assert!(lock.try_lock_until("a", deadline).unwrap().is_none());
-        assert!(lock.try_lock("a").unwrap().is_none());
-        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+impl Waiters {
+    /// Opens another locker of a place, and watches its calls.
+    pub(crate) fn of(place: &Place) -> (Locker, Self) {
+        let waiters = Waiters::default();
+        let builder = place.builder().observer(waiters.observer());
+        (builder.build().unwrap(), waiters)
     }
-}
 
-pub(crate) fn attempts_do_not_matter_when_the_lock_is_free(place: &Place) {
-    let patient = place.builder().attempts(1).build().unwrap();
-    for _ in 0..10 {
-        patient.lock("a").unwrap().unlock().unwrap();
-        assert!(patient.try_lock_for("a", PATIENCE).unwrap().is_some());
+    /// What a locker is given, to watch its calls.
+    pub(crate) fn observer(&self) -> Arc<dyn Observer> {
+        Arc::new(self.clone())
+    }
+
+    /// Waits until so many calls wait, and sleep.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, count: usize) {
+        wait_until("calls to wait", PATIENCE, || {
+            let threads = self.0.lock().unwrap();
+            threads.len() == count && threads.iter().all(Thread::is_asleep)
+        });
     }
 }
