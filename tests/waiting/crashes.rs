@@ -1,9 +1,5 @@
-//! Waiters and holders that are killed, and waiters that stand still.
+//! Waiters and holders that are killed, and waiters that stand still, also when they are granted the lock.
 
-use super::watch::{
-    LOCK, WAITERS, assert_nothing_left, assert_served_in_order, holder, line, processes_in_line,
-    wait_for_inboxes, wait_for_line,
-};
 use super::*;
 use support::RedisServer;
 use support::puppet::Puppet;
@@ -40,47 +36,6 @@ fn killed_waiters_are_passed_over_by_the_release() {
     );
     // Where nothing else runs it is less than 5 ms.
     watch.assert_took(median(delays), millis(5));
-}
-
-/// Between which moments the lease ends: they are read on both sides of the question.
-fn end_of_lease(server: &RedisServer) -> [Duration; 2] {
-    let before = now();
-    let left = server.pttl(LOCK).try_into();
-    let left = millis(left.expect("the lock is still there"));
-    [before + left, now() + left]
-}
-
-#[test]
-fn head_of_the_line_follows_a_killed_holder_when_its_ttl_is_over() {
-    const LEASE: Duration = millis(900);
-    let server = RedisServer::start();
-    let mut delays = Vec::new();
-    for _ in 0..3 {
-        let mut holder = Puppet::start(&server.url(), LEASE);
-        holder.lock("a");
-        let token = holder.holding().token;
-        // They learn from the holder's ttl when to look.
-        let mut processes = processes_in_line(&server, 3, LONG);
-        let watch = Stopwatch::start();
-        holder.kill();
-        let [earliest, latest] = end_of_lease(&server);
-        let first = processes[0].holding();
-        assert!(
-            first.abandoned && first.token > token,
-            "{first:?} after {token}"
-        );
-        assert!(first.since + millis(2) >= earliest, "in too early");
-        let late = first.since.saturating_sub(latest);
-        watch.assert_took(late, millis(100));
-        delays.push(late);
-        processes[0].unlocked();
-        assert_served_in_order(&mut processes[1..], first.token, false);
-        assert_nothing_left(&server);
-    }
-    report(
-        "held so long after the end of a killed holder's lease",
-        &delays,
-    );
 }
 
 #[test]
@@ -149,15 +104,71 @@ fn waiter_that_has_stood_still_for_long_costs_the_others_nothing() {
     assert_nothing_left(&server);
 }
 
-#[test]
-fn whole_line_that_was_killed_leaves_the_lock_free() {
-    let server = RedisServer::start();
-    let (lock, guard) = holder(&server);
-    let mut killed = processes_in_line(&server, 4, LONG);
-    killed.iter_mut().for_each(Puppet::kill);
-    wait_for_inboxes(&server, 0);
+/// A process that is alone in line for "a", stopped, granted the lock and still stopped.
+fn granted_while_stopped(server: &RedisServer, ttl: Duration) -> Puppet {
+    let (_, guard) = holder(server);
+    let mut process = Puppet::start(&server.url(), ttl);
+    process.lock("a");
+    wait_for_line(server, 1);
+    process.stop();
+    let owner = line(server).remove(0);
     guard.unlock().unwrap();
+    assert_eq!(server.get(LOCK), Some(owner));
+    process
+}
+
+#[test]
+fn grant_that_has_run_out_is_not_believed() {
+    let server = RedisServer::start();
+    let mut process = granted_while_stopped(&server, millis(500));
+    let lock = Locker::open(&server.url()).unwrap();
+    let guard = lock.try_lock_for("a", PATIENCE).unwrap();
+    let guard = guard.expect("the lease ran out");
+    assert!(guard.was_abandoned());
+
+    process.cont();
+    // It asks, and stands in line again.
+    wait_for_line(&server, 1);
+    guard.verify().unwrap();
+    assert!(!process.has_said_that_it_holds());
+    let token = guard.fencing_token();
+    guard.unlock().unwrap();
+    let holding = process.holding();
+    assert!(holding.token > token && !holding.abandoned, "{holding:?}");
+    assert!(process.verifies());
+    process.unlock();
     assert_nothing_left(&server);
-    let guard = lock.try_lock("a").unwrap().expect("nobody waits");
-    assert!(!guard.was_abandoned());
+}
+
+#[test]
+fn grant_that_has_run_out_while_nobody_came_is_asked_for_anew() {
+    let server = RedisServer::start();
+    let mut process = granted_while_stopped(&server, millis(500));
+    let granted = server.counter(FENCE).unwrap();
+    wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
+    process.cont();
+    let holding = process.holding();
+    assert!(holding.token > granted, "{holding:?} after {granted}");
+    assert!(process.verifies());
+    process.unlock();
+    assert_nothing_left(&server);
+}
+
+#[test]
+fn late_grant_that_is_still_good_is_used() {
+    const LEASE: Duration = millis(2_000);
+    let server = RedisServer::start();
+    let mut process = granted_while_stopped(&server, LEASE);
+    let granted = server.counter(FENCE).unwrap();
+    // More than half of it is over.
+    wait_until("the lease to age", PATIENCE, || server.pttl(LOCK) < 900);
+    process.cont();
+    let holding = process.holding();
+    assert_eq!((holding.token, holding.abandoned), (granted, false));
+    // It was renewed, and goes on being so.
+    assert!(server.pttl(LOCK) > 900);
+    thread::sleep(LEASE);
+    assert!(process.verifies());
+    process.unlock();
+    assert_nothing_left(&server);
 }

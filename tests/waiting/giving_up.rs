@@ -1,9 +1,5 @@
 //! Waiters that have waited for long enough, and releases that meet them.
 
-use super::watch::{
-    FENCE, LOCK, assert_nothing_left, assert_served_in_order, holder, line, open_inbox,
-    wait_for_inboxes, wait_for_line,
-};
 use super::*;
 use support::puppet::Puppet;
 use support::{Fault, Proxy, RedisServer, eventually};
@@ -90,42 +86,25 @@ fn release_that_meets_a_timeout_serves_the_caller_or_leaves_the_lock_free() {
         assert!(!guard.expect("nobody has it").was_abandoned());
     }
     report("served of 200 whose timeout met the release", served);
-    wait_until("the last to have left", PATIENCE, || {
-        server.keys() == [FENCE]
-    });
+    wait_until_nothing_is_left(&server);
 }
 
-/// As above, with another call for the lock, which has no timeout and has to be served.
-fn release_about_the_deadline_serves_the_next(
-    server: &RedisServer,
-    waiter: &Locker,
-    next: &Locker,
-) {
-    let holder = Locker::open(&server.url()).unwrap();
-    for round in 0..100 {
-        let mut call = None;
-        release_about_the_deadline(&holder, waiter, round, || call = Some(waiting(next, "a")));
-        let guard = call.expect("it was made").result();
-        assert!(!guard.was_abandoned());
-        guard.unlock().unwrap();
+/// As above, with another call for the lock, which has no timeout and has to be served: the next in line, or the next
+/// thread of the process that gives up.
+#[test]
+fn release_that_meets_a_timeout_serves_the_next() {
+    let server = RedisServer::start();
+    let [holder, waiter, other] = [(); 3].map(|()| Locker::open(&server.url()).unwrap());
+    for next in [&other, &waiter] {
+        for round in 0..100 {
+            let mut call = None;
+            release_about_the_deadline(&holder, &waiter, round, || call = Some(waiting(next, "a")));
+            let guard = call.expect("it was made").result();
+            assert!(!guard.was_abandoned());
+            guard.unlock().unwrap();
+        }
     }
-    wait_until("the last to have left", PATIENCE, || {
-        server.keys() == [FENCE]
-    });
-}
-
-#[test]
-fn release_that_meets_a_timeout_serves_the_next_in_line() {
-    let server = RedisServer::start();
-    let [waiter, next] = [(), ()].map(|()| Locker::open(&server.url()).unwrap());
-    release_about_the_deadline_serves_the_next(&server, &waiter, &next);
-}
-
-#[test]
-fn release_that_meets_the_timeout_of_one_thread_serves_the_next_of_its_process() {
-    let server = RedisServer::start();
-    let waiter = Locker::open(&server.url()).unwrap();
-    release_about_the_deadline_serves_the_next(&server, &waiter, &waiter.clone());
+    wait_until_nothing_is_left(&server);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-use super::watch::{assert_nothing_left, wait_for_inboxes, wait_for_line};
 use super::*;
 use support::puppet::Puppet;
 use support::{Child, Proxy, RedisServer};
@@ -19,67 +18,36 @@ fn counted(server: &RedisServer, ttl: Duration, hand_over: Duration) -> (Proxy, 
 }
 
 #[test]
-fn threads_hand_a_lease_over_without_the_server() {
+fn threads_hand_a_lease_over_without_the_server_or_ask_it_each_time() {
+    const THREADS: usize = 6;
     let server = RedisServer::start();
-    let (proxy, lock) = counted(&server, LONG, SLICE);
-    // The server knows the scripts from now on.
-    let guard = lock.lock("a").unwrap();
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
-    let mut guard = lock.lock("a").unwrap();
-    let threads = queued(&lock, "a", 6);
-    let before = proxy.requests();
-    for thread in &threads {
+    for (slice, each) in [(SLICE, 0), (Duration::ZERO, 2)] {
+        let (proxy, lock) = counted(&server, LONG, slice);
+        // The server knows the scripts from now on.
+        let guard = lock.lock("a").unwrap();
+        guard.verify().unwrap();
+        guard.unlock().unwrap();
+        let mut guard = lock.lock("a").unwrap();
+        let threads = queued(&lock, "a", THREADS);
+        let before = proxy.requests();
+        for thread in &threads {
+            let token = guard.fencing_token();
+            guard.unlock().unwrap();
+            guard = thread.result();
+            assert!(guard.fencing_token() > token);
+            assert!(!guard.was_abandoned() && guard.is_held());
+            assert!(guard.lost().is_empty());
+        }
+        let before = before + each * THREADS as u64;
+        assert_eq!(proxy.requests(), before);
+        guard.verify().unwrap();
         let token = guard.fencing_token();
         guard.unlock().unwrap();
-        guard = thread.result();
-        assert!(guard.fencing_token() > token);
-        assert!(!guard.was_abandoned() && guard.is_held());
-        assert!(guard.lost().is_empty());
+        assert_eq!(proxy.requests(), before + 2);
+        assert_nothing_left(&server);
+        let next = Locker::open(&server.url()).unwrap().lock("a").unwrap();
+        assert!(next.fencing_token() > token && !next.was_abandoned());
     }
-    assert_eq!(proxy.requests(), before);
-    guard.verify().unwrap();
-    let token = guard.fencing_token();
-    guard.unlock().unwrap();
-    assert_eq!(proxy.requests(), before + 2);
-    assert_nothing_left(&server);
-    let next = Locker::open(&server.url()).unwrap().lock("a").unwrap();
-    assert!(next.fencing_token() > token && !next.was_abandoned());
-}
-
-#[test]
-fn hand_over_of_zero_asks_the_server_each_time() {
-    const THREADS: usize = 5;
-    let server = RedisServer::start();
-    let (proxy, lock) = counted(&server, LONG, Duration::ZERO);
-    // The server knows the scripts from now on.
-    lock.lock("a").unwrap().unlock().unwrap();
-    let mut guard = lock.lock("a").unwrap();
-    let threads = queued(&lock, "a", THREADS);
-    let before = proxy.requests();
-    for thread in &threads {
-        let token = guard.fencing_token();
-        guard.unlock().unwrap();
-        guard = thread.result();
-        assert!(guard.fencing_token() > token && !guard.was_abandoned());
-    }
-    guard.unlock().unwrap();
-    assert_eq!(proxy.requests(), before + 2 * THREADS as u64 + 1);
-    assert_nothing_left(&server);
-}
-
-#[test]
-fn lease_is_handed_over_for_no_longer_than_its_slice() {
-    let server = RedisServer::start();
-    let (proxy, lock) = counted(&server, LONG, millis(60));
-    let guard = lock.lock("a").unwrap();
-    let threads = queued(&lock, "a", 1);
-    let before = proxy.requests();
-    thread::sleep(millis(70));
-    guard.unlock().unwrap();
-    let guard = threads[0].result();
-    assert!(proxy.requests() >= before + 2);
-    assert!(!guard.was_abandoned());
 }
 
 #[test]

@@ -1,11 +1,10 @@
-//! The one thread and connection that hear of grants.
+//! The one thread and connection that hear of grants, for threads that come and go.
 
-use super::watch::{
-    LOCK, assert_nothing_left, assert_served_in_order, holder, inboxes, line, processes_in_line,
-    wait_for_inboxes, wait_for_line,
-};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
-use support::puppet::{Puppet, SCRIPT};
+use support::puppet::Puppet;
 use support::{Child, Proxy, RedisServer};
 
 #[test]
@@ -64,12 +63,15 @@ fn killed_inboxes_come_back_and_everyone_is_served() {
     let server = RedisServer::start();
     let (_, guard) = holder(&server);
     let mut processes = processes_in_line(&server, 3, LONG);
+    let before = line(&server);
     for _ in 0..3 {
+        // Those of their calls, too.
+        server.query::<usize>(&["CLIENT", "KILL", "TYPE", "normal"]);
         let killed: usize = server.query(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         assert_eq!(killed, 3);
         wait_for_inboxes(&server, 3);
     }
-    assert_eq!(line(&server).len(), 3);
+    assert_eq!(line(&server), before);
     let token = guard.fencing_token();
     guard.unlock().unwrap();
     assert_served_in_order(&mut processes, token, false);
@@ -199,62 +201,92 @@ fn grants_that_a_silent_connection_swallows_are_found_by_heartbeats() {
     assert_nothing_left(&server);
 }
 
+/// Heartbeats are minutes away, so a grant that is lost makes a test fail.
+fn patient(server: &RedisServer) -> Locker {
+    Locker::builder(&server.url()).ttl(LONG).build().unwrap()
+}
+
 #[test]
-fn further_namespaces_are_heard() {
+fn waiter_that_gives_up_leaves_the_grants_of_others_to_them() {
+    let server = RedisServer::start();
+    let (holder, waiting) = (Locker::open(&server.url()).unwrap(), patient(&server));
+    let guards = ["a", "b", "c"].map(|name| holder.lock(name).unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| wait_in_vain(&waiting, "a", millis(500)));
+        wait_until_heard(&server, "crosslock", "a");
+        let others = ["b", "c"].map(|name| {
+            let one = super::waiting(&waiting, name);
+            wait_until_heard(&server, "crosslock", name);
+            one.wait_until_asleep();
+            one
+        });
+        wait_until("the first to give up", PATIENCE, || {
+            server.query::<u64>(&["EXISTS", "{crosslock:a}:waiters"]) == 0
+        });
+        let [_, b, c] = guards;
+        b.unlock().unwrap();
+        others[0].result().unlock().unwrap();
+        c.unlock().unwrap();
+        others[1].result().unlock().unwrap();
+    });
+}
+
+#[test]
+fn waiter_that_finds_the_connection_at_its_end_is_heard_on_another() {
     let server = RedisServer::start();
     let holder = Locker::open(&server.url()).unwrap();
-    let waiter = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
-    for space in ["one", "two", "three"] {
-        let [holder, waiter] = [&holder, &waiter].map(|lock| lock.with_namespace(space).unwrap());
+    let waiting = patient(&server);
+    // By a waiter that comes at once, and by one that comes when another connection was made.
+    for found_after in [millis(0), millis(1_500), millis(0)] {
         let guard = holder.lock("a").unwrap();
-        let waiter = waiting(&waiter, "a");
-        let waiters = format!("{{{space}:a}}:waiters");
-        wait_until("it to be heard", PATIENCE, || {
-            let waiters: Vec<String> = server.query(&["HVALS", &waiters]);
-            waiters
-                .iter()
-                .any(|waiter| waiter.contains(&format!(" {space}:inbox:")))
-        });
+        open_inbox(&server, &waiting, 1);
+        server.query::<usize>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        thread::sleep(found_after);
+        let waiter = super::waiting(&waiting, "a");
+        wait_until_heard(&server, "crosslock", "a");
+        wait_for_inboxes(&server, 1);
         guard.unlock().unwrap();
         waiter.result().unlock().unwrap();
-        assert_eq!(inboxes(&server), 1);
     }
     assert_nothing_left(&server);
 }
 
-// Forks
-
+/// Threads of two lockers that want the same names, some of them only for a moment, in two namespaces.
 #[test]
-fn forked_child_has_an_inbox_of_its_own() {
+fn waiters_that_come_and_go_lose_no_grant() {
+    const NAMES: usize = 6;
+    const CYCLES: usize = 150;
     let server = RedisServer::start();
-    let (lock, parents) = holder(&server);
-    let childs = lock.lock("b").unwrap();
-    let ttl = LONG.as_millis().to_string();
-    let script = "
-        give-up a
-        fork
-            lock b
-            unlock b
-            lock b
-            unlock b
-        end
-        lock a
-        unlock a
-        join
-    ";
-    let args = [(URL, &*server.url()), (TTL, &*ttl), (SCRIPT, script)];
-    let mut child = Child::spawn("script", &args);
-    wait_for_inboxes(&server, 2);
-    let hears = |waiters: &str| {
-        let waiters: Vec<String> = server.query(&["HVALS", waiters]);
-        waiters.iter().any(|waiter| waiter.contains(":inbox:"))
-    };
-    wait_until("both to be heard", PATIENCE, || {
-        hears("{crosslock:a}:waiters") && hears("{crosslock:b}:waiters")
+    let lockers = [patient(&server), patient(&server)];
+    let (together, had) = (Barrier::new(4 * NAMES), AtomicUsize::new(0));
+    let begun = now();
+    thread::scope(|scope| {
+        for lock in &lockers {
+            for n in 0..NAMES {
+                let lock = lock.with_namespace(&format!("space-{}", n % 2)).unwrap();
+                let (name, together, had) = (n.to_string(), &together, &had);
+                let (again, its) = (lock.clone(), name.clone());
+                scope.spawn(move || {
+                    together.wait();
+                    for _ in 0..CYCLES {
+                        lock.lock(&name).unwrap().unlock().unwrap();
+                        had.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+                scope.spawn(move || {
+                    together.wait();
+                    for cycle in 0..CYCLES {
+                        // Spread over 0 to 3 ms.
+                        let timeout = Duration::from_micros(cycle as u64 * 7_919 % 3_000);
+                        let _ = again.try_lock_for(&its, timeout);
+                    }
+                });
+            }
+        }
     });
-    childs.unlock().unwrap();
-    parents.unlock().unwrap();
-    assert!(child.wait(PATIENCE).success());
+    assert_eq!(had.load(Ordering::Relaxed), 2 * NAMES * CYCLES);
+    report("all had their turns after", now() - begun);
+    // A heartbeat comes after 70 s at the earliest.
+    assert!(now() - begun < millis(70_000), "a grant was lost");
     assert_nothing_left(&server);
-    wait_for_inboxes(&server, 0);
 }

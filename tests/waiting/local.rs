@@ -1,12 +1,8 @@
-//! The threads of one process.
+//! The threads of one process, of which one has the lock and may lose it.
 
-use crosslock::Error;
+use crosslock::LostReason;
 
-use super::watch::{
-    FENCE, LOCK, assert_nothing_left, holder, inboxes, line, wait_for_inboxes, wait_for_line,
-};
 use super::*;
-use support::puppet::Puppet;
 use support::{Proxy, RedisServer};
 
 fn opened(server: &RedisServer, ttl: Duration) -> Locker {
@@ -37,60 +33,6 @@ fn threads_of_a_process_stand_in_line_once_and_are_served_in_order() {
         guard.unlock().unwrap();
     }
     assert_nothing_left(&server);
-}
-
-#[test]
-fn place_in_line_passes_to_the_next_thread_when_the_first_gives_up() {
-    const TTL: Duration = millis(600);
-    let server = RedisServer::start();
-    let (_, guard) = holder(&server);
-    let lock = opened(&server, TTL);
-    let first = calling(&lock, |lock| lock.try_lock_for("a", millis(500)));
-    wait_for_line(&server, 1);
-    let owner = line(&server).remove(0);
-    let second = calling(&lock, |lock| lock.try_lock_for("a", millis(900)));
-    second.wait_until_asleep();
-    let third = waiting(&lock, "a");
-    third.wait_until_asleep();
-    let mut other = Puppet::start(&server.url(), LONG);
-    other.pass("a");
-    wait_for_line(&server, 2);
-
-    assert!(first.result().is_none());
-    assert!(second.result().is_none());
-    // The heartbeats of the third keep the place: without them it would be lost by now.
-    thread::sleep(2 * TTL);
-    assert_eq!(line(&server).first(), Some(&owner));
-    assert_eq!(line(&server).len(), 2);
-    guard.unlock().unwrap();
-    assert_eq!(server.get(LOCK), Some(owner));
-    let guard = third.result();
-    assert!(!other.has_said_that_it_holds());
-    let token = guard.fencing_token();
-    guard.unlock().unwrap();
-    assert!(other.holding().token > token);
-    other.unlocked();
-    assert_nothing_left(&server);
-}
-
-#[test]
-fn last_thread_to_give_up_takes_the_process_out_of_the_line() {
-    let server = RedisServer::start();
-    let (_, guard) = holder(&server);
-    let lock = opened(&server, LONG);
-    let threads: Vec<Pending<()>> = (0..6)
-        .map(|at| {
-            calling(&lock, move |lock| {
-                wait_in_vain(lock, "a", millis(200 + 30 * at));
-                Ok(())
-            })
-        })
-        .collect();
-    threads.iter().for_each(Pending::result);
-    wait_until("the last to leave", PATIENCE, || {
-        server.keys() == [LOCK, FENCE]
-    });
-    guard.unlock().unwrap();
 }
 
 #[test]
@@ -136,49 +78,79 @@ fn lock_that_this_process_waits_for_is_looked_at_without_the_server() {
     assert_nothing_left(&server);
 }
 
-#[test]
-fn names_and_namespaces_have_queues_of_their_own() {
-    let server = RedisServer::start();
-    let lock = opened(&server, LONG);
-    let _held = lock.lock("a").unwrap();
-    let waiter = waiting(&lock, "a");
-    waiter.wait_until_asleep();
-    assert!(lock.try_lock("b").unwrap().is_some());
-    assert!(
-        lock.with_namespace("other")
-            .unwrap()
-            .try_lock("a")
-            .unwrap()
-            .is_some()
-    );
-    assert!(!waiter.is_over());
+const SLICE: Duration = Duration::from_secs(600);
+
+fn locker(server: &RedisServer) -> Locker {
+    let builder = Locker::builder(&server.url()).hand_over(SLICE);
+    builder.build().unwrap()
 }
 
 #[test]
-fn thread_that_panics_with_the_lock_serves_the_next() {
+fn guard_that_expires_hands_nothing_over_and_blocks_nobody() {
     let server = RedisServer::start();
-    let lock = opened(&server, LONG);
-    let guard = lock.lock("a").unwrap();
-    let next = waiting(&lock, "a");
-    next.wait_until_asleep();
-    let panicked = thread::spawn(move || {
-        let _guard = guard;
-        std::panic::resume_unwind(Box::new("on purpose"));
+    let builder = Locker::builder(&server.url()).ttl(millis(250)).renew(false);
+    let lock = builder.hand_over(SLICE).build().unwrap();
+    let mut kept = vec![lock.lock("a").unwrap()];
+    for thread in queued(&lock, "a", 3) {
+        // Nobody drops anything.
+        let guard = thread.result();
+        let before = kept.last().unwrap();
+        assert!(guard.was_abandoned() && guard.fencing_token() > before.fencing_token());
+        assert!(!before.is_held());
+        let lost = before.lost().recv_timeout(PATIENCE).unwrap();
+        assert_eq!(lost.reason, LostReason::Expired);
+        guard.check().unwrap();
+        kept.push(guard);
+    }
+    let last = kept.pop().unwrap();
+    for guard in kept {
+        assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
+    }
+    drop(last);
+    wait_until("the last lease to end", PATIENCE, || {
+        server.get(LOCK).is_none()
     });
-    panicked.join().unwrap_err();
-    next.result().unlock().unwrap();
     assert_nothing_left(&server);
 }
 
 #[test]
-fn attempts_count_in_the_local_queue_as_well() {
+fn stolen_lock_is_waited_for_at_the_server() {
     let server = RedisServer::start();
-    let builder = Locker::builder(&server.url()).attempts(3);
-    let lock = builder.build().unwrap();
-    let _guard = lock.lock("a").unwrap();
-    let error = calling(&lock, |lock| lock.lock("a")).outcome().unwrap_err();
-    assert!(matches!(error, Error::Busy { attempts: 3, .. }), "{error}");
-    let outcome = calling(&lock, |lock| lock.try_lock_for("a", PATIENCE));
-    assert!(outcome.result().is_none());
-    assert_eq!(server.keys(), [LOCK, FENCE]);
+    let lock = locker(&server);
+    let guard = lock.lock("a").unwrap();
+    let threads = queued(&lock, "a", 2);
+    server.query::<()>(&["SET", LOCK, "a thief", "PX", "60000"]);
+    assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
+    wait_for_line(&server, 1);
+    drop(guard);
+    assert_eq!(server.get(LOCK).as_deref(), Some("a thief"));
+    assert!(!threads[0].is_over() && !threads[1].is_over());
+    server.query::<()>(&["DEL", LOCK]);
+    for thread in &threads {
+        let guard = thread.result();
+        guard.verify().unwrap();
+        guard.unlock().unwrap();
+    }
+    assert_nothing_left(&server);
+}
+
+#[test]
+fn loss_after_a_hand_over_is_told_to_the_new_holder_only() {
+    let server = RedisServer::start();
+    let lock = locker(&server);
+    let guard = lock.lock("a").unwrap();
+    let lost_before = guard.lost().clone();
+    let next = waiting(&lock, "a");
+    next.wait_until_asleep();
+    guard.unlock().unwrap();
+    let guard = next.result();
+    server.query::<()>(&["DEL", LOCK]);
+    assert!(guard.verify().is_err());
+    assert_eq!(
+        guard.lost().recv_timeout(PATIENCE).unwrap().reason,
+        LostReason::NotOwner
+    );
+    // Closed without a message: that one was released.
+    assert!(lost_before.recv_timeout(PATIENCE).is_err());
+    assert!(lost_before.is_empty());
 }

@@ -3,8 +3,6 @@
 #![cfg(all(target_os = "linux", any(feature = "file", feature = "redis")))]
 
 #[cfg(feature = "redis")]
-mod attack;
-#[cfg(feature = "redis")]
 mod cancel;
 #[cfg(feature = "redis")]
 mod close;
@@ -12,8 +10,6 @@ mod close;
 mod crashes;
 #[cfg(feature = "redis")]
 mod errors;
-#[cfg(feature = "redis")]
-mod failovers;
 #[cfg(feature = "file")]
 mod files;
 #[cfg(feature = "redis")]
@@ -23,27 +19,12 @@ mod hand_over;
 #[cfg(feature = "redis")]
 mod inbox;
 #[cfg(feature = "redis")]
-mod late_grants;
-#[cfg(feature = "redis")]
 mod line;
 #[cfg(feature = "redis")]
 mod load;
 #[cfg(feature = "redis")]
 mod local;
-#[cfg(feature = "redis")]
-mod losses;
-mod memory;
-#[cfg(feature = "redis")]
-mod namespaces;
-#[cfg(feature = "redis")]
-mod outages;
-#[cfg(feature = "redis")]
-mod passing;
 mod pending;
-#[cfg(feature = "redis")]
-mod reading;
-#[cfg(feature = "redis")]
-mod torture;
 #[cfg(feature = "redis")]
 mod watch;
 
@@ -54,6 +35,8 @@ use std::time::Duration;
 use crosslock::{Error, LockGuard, Locker, Result};
 
 use self::pending::*;
+#[cfg(feature = "redis")]
+use self::watch::*;
 #[cfg(feature = "redis")]
 use support::puppet::{TTL, URL};
 use support::{Stopwatch, now, wait_until};

@@ -47,11 +47,29 @@ pub(crate) fn open_inbox(server: &RedisServer, lock: &Locker, count: usize) {
     });
 }
 
+/// Waits until somebody waits for a name who will be heard.
+#[track_caller]
+pub(crate) fn wait_until_heard(server: &RedisServer, namespace: &str, name: &str) {
+    let waiters = format!("{{{namespace}:{name}}}:waiters");
+    wait_until("it to be heard", PATIENCE, || {
+        let waiters: Vec<String> = server.query(&["HVALS", &waiters]);
+        waiters.iter().any(|waiter| waiter.contains(":inbox:"))
+    });
+}
+
 /// Nothing but counters.
 #[track_caller]
 pub(crate) fn assert_nothing_left(server: &RedisServer) {
     let keys = server.keys();
     assert!(keys.iter().all(|key| key.ends_with(":fence")), "{keys:?}");
+}
+
+/// The same, but soon.
+#[track_caller]
+pub(crate) fn wait_until_nothing_is_left(server: &RedisServer) {
+    wait_until("all to have left", PATIENCE, || {
+        server.keys().iter().all(|key| key.ends_with(":fence"))
+    });
 }
 
 /// A locker and its lock "a".
