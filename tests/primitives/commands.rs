@@ -1,68 +1,50 @@
-//! What each operation costs, counted by the server, and which of them give back what they can't do.
+//! What each operation costs, counted by the server.
 
 use std::thread;
 
-use crosslock::{Error, Locker, MutexGuard, RwLockReadGuard};
+use crosslock::{Locker, MutexGuard, RwLockReadGuard};
 
 use super::*;
 use support::{Proxy, RedisServer};
 
-/// Asserts how many scripts the server runs for `operation`, when it knows them; nothing else is sent to it.
-#[track_caller]
-fn assert_scripts(scripts: u64, operation: impl Fn(&Locker)) {
+/// Nothing else is sent to a server that knows them.
+#[test]
+fn each_operation_is_so_many_scripts() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.addr());
     let lock = Locker::open(&proxy.url()).unwrap();
-    operation(&lock);
-    let before = proxy.requests();
-    server.reset_stats();
-    operation(&lock);
-    assert_eq!(server.command_calls("evalsha"), scripts);
-    assert_eq!(proxy.requests() - before, scripts);
-}
-
-#[test]
-fn changed_value_is_two_scripts() {
-    assert_scripts(2, |lock| {
-        let mut guard = lock.mutex(NAME, 0u64).unwrap().lock().unwrap();
-        *guard += 1;
-        MutexGuard::unlock(guard).unwrap();
-    });
-}
-
-#[test]
-fn reading_is_two_scripts() {
-    assert_scripts(2, |lock| lock.read(NAME).unwrap().unlock().unwrap());
-    assert_scripts(2, |lock| {
-        let config = lock.rwlock(NAME, String::new()).unwrap();
-        RwLockReadGuard::unlock(config.read().unwrap()).unwrap();
-    });
-}
-
-#[test]
-fn permit_is_two_scripts() {
-    assert_scripts(2, |lock| {
-        let permit = lock.semaphore(NAME, 3).unwrap().acquire().unwrap();
-        permit.unlock().unwrap();
-    });
-}
-
-#[test]
-fn downgrade_is_one_script_more() {
-    assert_scripts(3, |lock| {
-        let writing = lock.write(NAME).unwrap();
-        writing.downgrade().unwrap().unlock().unwrap();
-    });
-}
-
-#[test]
-fn several_names_are_two_scripts_however_many_they_are() {
     let names: Vec<_> = (0..20).map(|n| n.to_string()).collect();
-    let names: Vec<_> = names.iter().map(String::as_str).collect();
-    for count in [2, 5, 20] {
-        assert_scripts(2, |lock| {
-            lock.lock_all(&names[..count]).unwrap().unlock().unwrap();
-        });
+    let operations: [(&str, u64, &dyn Fn()); 7] = [
+        ("a value is changed", 2, &|| {
+            let mut guard = lock.mutex(NAME, 0u64).unwrap().lock().unwrap();
+            *guard += 1;
+            MutexGuard::unlock(guard).unwrap();
+        }),
+        ("reading", 2, &|| lock.read(NAME).unwrap().unlock().unwrap()),
+        ("a value is read", 2, &|| {
+            let config = lock.rwlock(NAME, 0u64).unwrap();
+            RwLockReadGuard::unlock(config.read().unwrap()).unwrap();
+        }),
+        ("a permit", 2, &|| {
+            let permit = lock.semaphore(NAME, 3).unwrap().acquire().unwrap();
+            permit.unlock().unwrap();
+        }),
+        ("a downgrade", 3, &|| {
+            let writing = lock.write(NAME).unwrap();
+            writing.downgrade().unwrap().unlock().unwrap();
+        }),
+        ("two names", 2, &|| {
+            drop(lock.lock_all(&names[..2]).unwrap())
+        }),
+        ("many names", 2, &|| drop(lock.lock_all(&names).unwrap())),
+    ];
+    for (what, scripts, operation) in operations {
+        operation();
+        let before = proxy.requests();
+        server.reset_stats();
+        operation();
+        assert_eq!(server.command_calls("evalsha"), scripts, "{what}");
+        assert_eq!(proxy.requests() - before, scripts, "{what}");
     }
 }
 
@@ -112,13 +94,4 @@ fn value_that_was_waited_for_is_read_by_one_command_more_and_is_what_the_release
     assert_nothing_left(&server);
     assert_eq!(server.get(VALUE).as_deref(), Some("5"));
     assert_eq!(server.pttl(VALUE), -1);
-}
-
-#[test]
-fn permit_that_is_downgraded_is_given_back() {
-    let server = RedisServer::start();
-    let semaphore = open(&server).semaphore(NAME, 1).unwrap();
-    let error = semaphore.acquire().unwrap().downgrade().unwrap_err();
-    assert_eq!(semaphore.available_permits().unwrap(), 1, "{error}");
-    assert!(!matches!(error, Error::Lost { .. }), "{error}");
 }

@@ -4,7 +4,7 @@
 //! outlives the process.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
@@ -18,85 +18,35 @@ const BEGUN: u8 = b'b';
 const OK: u8 = b'o';
 const LOST: u8 = b'l';
 
-/// Processes that increment, and what they have noted.
-struct Counters<'a> {
-    server: &'a RedisServer,
-    ttl: Duration,
-    notes: tempfile::TempDir,
-    started: usize,
-}
-
 /// What became of increments.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug)]
 struct Outcomes {
     ok: u64,
     lost: u64,
+    /// Wasn't known, or wasn't noted any more.
     unseen: u64,
 }
 
-impl Counters<'_> {
-    fn start(&mut self, turns: u64) -> Child {
-        self.started += 1;
-        let notes = self.path(self.started);
-        File::create(&notes).unwrap();
-        let (url, ttl) = (self.server.url(), self.ttl.as_millis().to_string());
-        let notes = notes.to_str().unwrap();
-        let args = [(URL, &*url), (TTL, &ttl), (NOTES, notes)];
-        let mut child = Child::spawn("increments and notes", &args);
-        child.tell(&turns.to_string());
-        child
-    }
-
-    fn path(&self, which: usize) -> PathBuf {
-        self.notes.path().join(which.to_string())
-    }
-
-    fn outcomes(&self) -> Outcomes {
-        let all = (1..=self.started).map(|which| outcomes_of(&self.path(which)));
-        all.reduce(|one, other| Outcomes {
-            ok: one.ok + other.ok,
-            lost: one.lost + other.lost,
-            unseen: one.unseen + other.unseen,
-        })
-        .unwrap()
-    }
-}
-
-fn outcomes_of(notes: &Path) -> Outcomes {
-    let notes = fs::read(notes).unwrap();
-    let count = |word: u8| notes.iter().filter(|note| **note == word).count() as u64;
+/// What all have noted there.
+fn outcomes(notes: &Path) -> Outcomes {
+    let files = fs::read_dir(notes).unwrap();
+    let words = files.flat_map(|file| fs::read(file.unwrap().path()).unwrap());
+    let words: Vec<_> = words.collect();
+    let count = |word: u8| words.iter().filter(|one| **one == word).count() as u64;
     let (ok, lost) = (count(OK), count(LOST));
-    // An outcome that wasn't known, or wasn't noted any more.
     let unseen = count(BEGUN) - ok - lost;
     Outcomes { ok, lost, unseen }
 }
 
-fn counters(server: &RedisServer, ttl: Duration) -> Counters<'_> {
-    Counters {
-        server,
-        ttl,
-        notes: tempfile::tempdir().unwrap(),
-        started: 0,
-    }
-}
-
-#[test]
-fn every_increment_of_four_processes_counts_once() {
-    const EACH: u64 = 2_500;
-    let server = RedisServer::start();
-    let mut counters = counters(&server, Duration::from_secs(10));
-    let mut children: Vec<_> = (0..4).map(|_| counters.start(EACH)).collect();
-    for child in &mut children {
-        child.wait_for("done", 4 * PATIENCE);
-    }
-    let outcomes = counters.outcomes();
-    assert_eq!(
-        (outcomes.ok, outcomes.lost, outcomes.unseen),
-        (4 * EACH, 0, 0)
-    );
-    assert_eq!(server.get(VALUE), Some((4 * EACH).to_string()));
-    drop(children);
-    assert_nothing_left(&server);
+/// A process that increments until it is killed.
+fn start(server: &RedisServer, ttl: Duration, notes: &Path) -> Child {
+    let file = notes.join(fs::read_dir(notes).unwrap().count().to_string());
+    File::create(&file).unwrap();
+    let (url, ttl) = (server.url(), ttl.as_millis().to_string());
+    let args = [(URL, &*url), (TTL, &ttl), (NOTES, file.to_str().unwrap())];
+    let mut child = Child::spawn("increments and notes", &args);
+    child.tell(&u64::MAX.to_string());
+    child
 }
 
 #[test]
@@ -104,30 +54,30 @@ fn increments_that_were_committed_count_although_processes_are_killed_and_stoppe
     const INCREMENTS: u64 = 10_000;
     const TTL: Duration = millis(300);
     let server = RedisServer::start();
-    let mut counters = counters(&server, TTL);
-    let start = |counters: &mut Counters<'_>| counters.start(u64::MAX);
-    let mut children: Vec<_> = (0..4).map(|_| start(&mut counters)).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let notes = dir.path();
+    let mut children = [(); 4].map(|()| start(&server, TTL, notes));
     let mut random = fastrand::Rng::new();
     let (begun, mut kills) = (Instant::now(), 0);
-    while counters.outcomes().ok < INCREMENTS {
+    while outcomes(notes).ok < INCREMENTS {
         thread::sleep(millis(random.u64(500..1000)));
         let one = random.usize(..children.len());
         if random.bool() {
             children[one].kill();
-            children[one] = start(&mut counters);
+            children[one] = start(&server, TTL, notes);
             kills += 1;
         } else {
             children[one].stop();
             thread::sleep(TTL + millis(150));
             children[one].cont();
         }
-        assert!(begun.elapsed() < 10 * PATIENCE, "{:?}", counters.outcomes());
+        assert!(begun.elapsed() < 10 * PATIENCE, "{:?}", outcomes(notes));
     }
     for child in &mut children {
         child.kill();
         kills += 1;
     }
-    let Outcomes { ok, lost, unseen } = counters.outcomes();
+    let Outcomes { ok, lost, unseen } = outcomes(notes);
     let value: u64 = server.get(VALUE).unwrap().parse().unwrap();
     let story = format!("{value} with {ok} committed, {lost} lost, {unseen} unseen, {kills} kills");
     assert!((ok..=ok + unseen).contains(&value), "{story}");

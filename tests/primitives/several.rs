@@ -8,44 +8,10 @@ use support::{Child, RedisServer};
 
 const LEASE: Duration = millis(600);
 
-/// Waits until there is nothing but counters.
-#[track_caller]
-fn assert_only_counters_left(server: &RedisServer) {
-    wait_until("nothing but counters", PATIENCE, || {
-        server.keys().iter().all(|key| key.ends_with(":fence"))
-    });
-}
-
-/// How long the next one waits for what `dead` held in vain.
-fn comes_back(dead: &str, next: &str) {
-    let server = RedisServer::start();
-    let mut holder = Puppet::start(&server.url(), LEASE);
-    let mut waiter = Puppet::start(&server.url(), Duration::from_secs(10));
-    holder.tell(dead);
-    let token = holder.holding().token;
-    holder.kill();
-    let watch = Stopwatch::start();
-    waiter.tell(next);
-    let holding = waiter.holding();
-    watch.assert_within(LEASE);
-    assert!(holding.abandoned && holding.token > token);
-    waiter.unlock();
-    assert_only_counters_left(&server);
-}
-
-#[test]
-fn names_of_a_killed_holder_are_free_after_its_ttl() {
-    comes_back("all a n", "all n b");
-    comes_back("all a n", "write n");
-    comes_back("write n", "all a n");
-}
-
 #[test]
 fn killed_waiter_keeps_no_name_for_longer_than_its_ttl() {
     let server = RedisServer::start();
-    let mut processes: Vec<_> = (0..3)
-        .map(|_| Puppet::start(&server.url(), LEASE))
-        .collect();
+    let mut processes = Puppet::start_many(3, &server.url(), LEASE);
     processes[0].tell("write n");
     processes[0].holding();
     // It has the other two, while it waits for the third.
@@ -59,15 +25,13 @@ fn killed_waiter_keeps_no_name_for_longer_than_its_ttl() {
     watch.assert_within(LEASE);
     processes[2].unlock();
     processes[0].unlock();
-    assert_only_counters_left(&server);
+    assert_nothing_left(&server);
 }
 
 #[test]
 fn stopped_waiter_keeps_nobody_for_longer_than_its_ttl() {
     let server = RedisServer::start();
-    let mut holder = Puppet::start(&server.url(), LEASE);
-    let mut stopped = Puppet::start(&server.url(), LEASE);
-    let mut next = Puppet::start(&server.url(), LEASE);
+    let [mut holder, mut stopped, mut next] = [(); 3].map(|()| Puppet::start(&server.url(), LEASE));
     holder.tell("write n");
     holder.holding();
     stopped.tell("all a n");
@@ -83,23 +47,7 @@ fn stopped_waiter_keeps_nobody_for_longer_than_its_ttl() {
     // It asks anew, and has them.
     stopped.holding();
     stopped.unlock();
-    assert_only_counters_left(&server);
-}
-
-#[test]
-fn holder_that_was_stopped_past_its_ttl_has_lost_all() {
-    let server = RedisServer::start();
-    let lock = Locker::builder(&server.url()).ttl(LEASE).build().unwrap();
-    let guard = lock.lock_all(&["a", NAME]).unwrap();
-    // As after a stop: one of them has run out on the server.
-    server.query::<()>(&["DEL", LOCK]);
-    let next = open(&server).lock(NAME).unwrap();
-    assert!(next.was_abandoned());
-    guard.lost().recv_timeout(PATIENCE).unwrap();
-    assert!(matches!(guard.unlock(), Err(crosslock::Error::Lost { .. })));
-    // The other is free as well.
-    assert!(open(&server).lock("a").unwrap().is_held());
-    next.verify().unwrap();
+    assert_nothing_left(&server);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use crosslock::{LockGuard, Locker, Prefer, Result};
+use crosslock::{LockGuard, Locker, Result};
 
 use super::*;
 use support::RedisServer;
@@ -39,17 +39,10 @@ impl<'a> Turns<'a> {
         wait_until(who, PATIENCE, || in_line() > before);
     }
 
-    /// Who was let in next.
-    #[track_caller]
-    fn next(&self) -> (&'static str, LockGuard) {
-        self.told
-            .recv_timeout(PATIENCE)
-            .expect("somebody is let in")
-    }
-
     #[track_caller]
     fn assert_next(&self, who: &str) -> LockGuard {
-        let (next, guard) = self.next();
+        let next = self.told.recv_timeout(PATIENCE);
+        let (next, guard) = next.expect("somebody is let in");
         assert_eq!(next, who);
         guard
     }
@@ -66,11 +59,6 @@ fn read(lock: &Locker) -> Result<LockGuard> {
 
 fn write(lock: &Locker) -> Result<LockGuard> {
     lock.write(NAME)
-}
-
-fn preferring(server: &RedisServer, prefer: Prefer) -> Locker {
-    let builder = Locker::builder(&server.url()).prefer(prefer);
-    builder.build().unwrap()
 }
 
 #[test]
@@ -121,108 +109,6 @@ fn tokens_of_readers_after_an_abandonment_do_not_outrun_the_clock() {
     server.query::<()>(&["FLUSHALL"]);
     let token = lock.read(NAME).unwrap().fencing_token();
     assert!(token > last, "{token} after {last}");
-}
-
-#[test]
-fn readers_that_are_preferred_pass_writers_that_wait() {
-    let server = RedisServer::start();
-    let turns = Turns::on(&server);
-    let open = || preferring(&server, Prefer::Readers);
-    let mut inside = open().read(NAME).unwrap();
-    turns.wait("writer", open(), write);
-    for _ in 0..50 {
-        // The next one comes before the one before it leaves: while that goes on the writer starves.
-        let next = open().read(NAME).unwrap();
-        std::mem::replace(&mut inside, next).unlock().unwrap();
-    }
-    turns.assert_nobody();
-    inside.unlock().unwrap();
-    let writer = turns.assert_next("writer");
-    turns.wait("second writer", open(), write);
-    turns.wait("reader", open(), read);
-    writer.unlock().unwrap();
-    let reader = turns.assert_next("reader");
-    turns.assert_nobody();
-    reader.unlock().unwrap();
-    drop(turns.assert_next("second writer"));
-    assert_nothing_left(&server);
-}
-
-#[test]
-fn writers_that_are_preferred_pass_readers_that_wait() {
-    let server = RedisServer::start();
-    let turns = Turns::on(&server);
-    let open = || preferring(&server, Prefer::Writers);
-    let mut inside = open().write(NAME).unwrap();
-    turns.wait("reader", open(), read);
-    turns.wait("reader", open(), read);
-    for _ in 0..20 {
-        turns.wait("writer", open(), write);
-        inside.unlock().unwrap();
-        inside = turns.assert_next("writer");
-    }
-    turns.assert_nobody();
-    inside.unlock().unwrap();
-    let readers = [turns.assert_next("reader"), turns.assert_next("reader")];
-    drop(readers);
-    assert_nothing_left(&server);
-}
-
-#[test]
-fn neither_starves_where_nobody_is_preferred() {
-    let server = RedisServer::start();
-    let turns = Turns::on(&server);
-    let open = || preferring(&server, Prefer::Fair);
-    let mut inside = open().write(NAME).unwrap();
-    for _ in 0..10 {
-        // Always one more of each than there is room for.
-        turns.wait("writer", open(), write);
-        turns.wait("reader", open(), read);
-        turns.wait("reader", open(), read);
-        inside.unlock().unwrap();
-        let readers = [turns.assert_next("reader"), turns.assert_next("reader")];
-        turns.wait("late reader", open(), read);
-        drop(readers);
-        inside = turns.assert_next("writer");
-        turns.wait("writer", open(), write);
-        inside.unlock().unwrap();
-        drop(turns.assert_next("late reader"));
-        inside = turns.assert_next("writer");
-    }
-    drop(inside);
-    assert_nothing_left(&server);
-}
-
-#[test]
-fn large_request_is_served_in_its_turn() {
-    let server = RedisServer::start();
-    let turns = Turns::on(&server);
-    let permits = |count| {
-        move |lock: &Locker| {
-            let semaphore = lock.semaphore(NAME, 3)?;
-            semaphore.acquire_many(count)
-        }
-    };
-    let first = permits(1)(&open(&server)).unwrap();
-    let second = permits(1)(&open(&server)).unwrap();
-    turns.wait("large", open(&server), permits(3));
-    turns.wait("small", open(&server), permits(1));
-    turns.wait("middle", open(&server), permits(2));
-    turns.wait("last", open(&server), permits(1));
-    first.unlock().unwrap();
-    turns.assert_nobody();
-    second.unlock().unwrap();
-    let large = turns.assert_next("large");
-    turns.assert_nobody();
-    large.unlock().unwrap();
-    let (one, two) = (turns.next(), turns.next());
-    let mut names = [one.0, two.0];
-    names.sort_unstable();
-    assert_eq!(names, ["middle", "small"]);
-    turns.assert_nobody();
-    drop((one, two));
-    drop(turns.assert_next("last"));
-    assert_nothing_left(&server);
 }
 
 #[test]
