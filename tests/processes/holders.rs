@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
-use super::places::Place;
-use super::places::in_each_place;
+use super::places::{Place, in_each_place};
 use super::*;
 use support::puppet::Puppet;
 
@@ -21,9 +19,19 @@ pub(super) fn holder(url: &str, ttl: Duration) -> (Puppet, u64) {
     (holder, token)
 }
 
-/// Ends the holder by `end`; the next one gets in when the lease is over, neither earlier nor much later.
+/// How a holder ends.
+pub(super) const ENDS: [fn(&mut Puppet); 2] = [Puppet::kill, Puppet::exit];
+
+/// Neither earlier nor much later.
 #[cfg(feature = "redis")]
-fn next_gets_in_after_the_remaining_ttl(end: impl FnOnce(&mut Puppet)) {
+#[test]
+fn holder_that_ends_leaves_its_lock_to_the_ttl_on_redis() {
+    ENDS.into_iter()
+        .for_each(next_gets_in_after_the_remaining_ttl);
+}
+
+#[cfg(feature = "redis")]
+fn next_gets_in_after_the_remaining_ttl(end: fn(&mut Puppet)) {
     const LEASE: Duration = Duration::from_millis(900);
     let server = RedisServer::start();
     let lock = Locker::open(&server.url()).unwrap();
@@ -49,48 +57,29 @@ fn next_gets_in_after_the_remaining_ttl(end: impl FnOnce(&mut Puppet)) {
     assert!(!lock.lock("a").unwrap().was_abandoned());
 }
 
-/// Ends the holder by `end`, which frees the lock.
 #[cfg(feature = "file")]
-fn next_gets_in_at_once(end: impl FnOnce(&mut Puppet)) {
+#[test]
+fn holder_that_ends_frees_its_lock_at_once_on_file() {
     let dir = temp_dir();
     let lock = Locker::open(&file_url(&dir)).unwrap();
-    let (mut child, token) = holder(&file_url(&dir), Duration::from_secs(3600));
-    assert!(lock.try_lock("a").unwrap().is_none());
-    end(&mut child);
-    let guard = lock.try_lock("a").unwrap().expect("its holder is gone");
-    assert!(guard.was_abandoned());
-    assert!(guard.fencing_token() > token);
-    guard.unlock().unwrap();
-    assert!(!lock.lock("a").unwrap().was_abandoned());
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn killed_holder_leaves_its_lock_to_the_ttl_on_redis() {
-    next_gets_in_after_the_remaining_ttl(Puppet::kill);
-}
-
-#[cfg(feature = "file")]
-#[test]
-fn killed_holder_frees_its_lock_at_once_on_file() {
-    next_gets_in_at_once(Puppet::kill);
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn process_that_exits_with_a_guard_leaves_its_lock_to_the_ttl_on_redis() {
-    next_gets_in_after_the_remaining_ttl(Puppet::exit);
-}
-
-#[cfg(feature = "file")]
-#[test]
-fn process_that_exits_with_a_guard_frees_its_lock_at_once_on_file() {
-    next_gets_in_at_once(Puppet::exit);
+    for end in ENDS {
+        let (mut child, token) = holder(&file_url(&dir), Duration::from_secs(3600));
+        assert!(lock.try_lock("a").unwrap().is_none());
+        end(&mut child);
+        let guard = lock.try_lock("a").unwrap().expect("its holder is gone");
+        assert!(guard.was_abandoned());
+        assert!(guard.fencing_token() > token);
+        guard.unlock().unwrap();
+        assert!(!lock.lock("a").unwrap().was_abandoned());
+    }
 }
 
 in_each_place! {
+    #[cfg(feature = "file")]
+    file: lock_that_is_released_early_stays_taken_after_its_process;
     #[cfg(feature = "redis")]
-    redis: holder_that_was_stopped_past_its_ttl_knows_that_it_lost;
+    redis: lock_that_is_released_early_stays_taken_after_its_process
+        holder_that_was_stopped_past_its_ttl_knows_that_it_lost;
     #[cfg(feature = "etcd")]
     etcd: holder_that_was_stopped_past_its_ttl_knows_that_it_lost;
     #[cfg(feature = "zookeeper")]
@@ -132,32 +121,14 @@ fn holder_that_was_stopped_keeps_its_lock_on_file() {
     assert!(!lock.try_lock("a").unwrap().unwrap().was_abandoned());
 }
 
-/// It is released, and stays taken when its process has gone.
-fn lock_stays_taken(url: &str) {
-    let lock = Locker::open(url).unwrap();
-    let (mut child, token) = holder(url, Duration::from_millis(200));
+/// When that has gone, and its lease would be over.
+#[cfg(any(feature = "file", feature = "redis"))]
+fn lock_that_is_released_early_stays_taken_after_its_process(place: &Place) {
+    let lock = Locker::open(&place.url).unwrap();
+    let (mut child, token) = holder(&place.url, Duration::from_millis(200));
     assert_eq!(child.ask("keep-an-hour"), "ok");
     assert_eq!(child.ask("unlock"), "ok");
     child.exit();
-    // Longer than the lease would have lasted.
     let next = lock.try_lock_for("a", Duration::from_millis(500)).unwrap();
     assert!(next.is_none(), "{token}");
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn lock_that_is_released_early_stays_taken_after_its_process_on_redis() {
-    let server = RedisServer::start();
-    lock_stays_taken(&server.url());
-    // Freed by deleting its key, as any lock.
-    assert_eq!(server.query::<u64>(&["DEL", "{crosslock:a}"]), 1);
-    let lock = Locker::open(&server.url()).unwrap();
-    assert!(!lock.try_lock("a").unwrap().unwrap().was_abandoned());
-}
-
-#[cfg(feature = "file")]
-#[test]
-fn lock_that_is_released_early_stays_taken_after_its_process_on_file() {
-    let dir = temp_dir();
-    lock_stays_taken(&file_url(&dir));
 }

@@ -7,14 +7,11 @@ mod everywhere;
 #[cfg(feature = "redis")]
 mod forks;
 mod holders;
-#[cfg(target_os = "linux")]
-mod namespaces;
 #[cfg(feature = "redis")]
 mod passing;
 mod places;
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
 mod sessions;
-mod threads;
 mod users;
 mod waiters;
 

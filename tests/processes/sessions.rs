@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use support::Stopwatch;
 use support::puppet::Puppet;
 
-use super::holders::holder;
+use super::holders::{ENDS, holder};
 use super::places::{Place, in_each_place};
 use super::*;
 
@@ -16,23 +16,18 @@ const BOUND: Duration = Duration::from_millis(300);
 
 in_each_place! {
     #[cfg(feature = "etcd")]
-    etcd: killed_holder_leaves_its_lock_to_the_next_when_the_server_ends_it
-        process_that_exits_with_a_guard_leaves_its_lock_until_the_server_ends_it;
+    etcd: holder_that_ends_leaves_its_lock_to_the_next_when_the_server_ends_it;
     #[cfg(feature = "zookeeper")]
-    zookeeper: killed_holder_leaves_its_lock_to_the_next_when_the_server_ends_it
-        process_that_exits_with_a_guard_leaves_its_lock_until_the_server_ends_it;
+    zookeeper: holder_that_ends_leaves_its_lock_to_the_next_when_the_server_ends_it;
 }
 
-fn killed_holder_leaves_its_lock_to_the_next_when_the_server_ends_it(place: &Place) {
-    next_gets_in_when_the_server_ends_it(place, Puppet::kill);
-}
-
-fn process_that_exits_with_a_guard_leaves_its_lock_until_the_server_ends_it(place: &Place) {
-    next_gets_in_when_the_server_ends_it(place, Puppet::exit);
+fn holder_that_ends_leaves_its_lock_to_the_next_when_the_server_ends_it(place: &Place) {
+    ENDS.into_iter()
+        .for_each(|end| next_gets_in_when_the_server_ends_it(place, end));
 }
 
 /// Ends the holder by `end`; the next one gets in at once when the server has ended its lease or session.
-fn next_gets_in_when_the_server_ends_it(place: &Place, end: impl FnOnce(&mut Puppet)) {
+fn next_gets_in_when_the_server_ends_it(place: &Place, end: fn(&mut Puppet)) {
     let lock = Locker::open(&place.url).unwrap();
     let (mut child, token) = holder(&place.url, place.lease);
     let line = place.line();

@@ -1,4 +1,5 @@
-//! Users without rights, and the environment.
+//! Users without rights, the environment, threads that can't be started, and a child that has the process id of its
+//! parent.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rustix::process::geteuid;
 
+#[cfg(target_os = "linux")]
+use super::places::{Place, in_each_place};
 use super::*;
 use support::Child;
 
@@ -61,15 +64,46 @@ pub(crate) fn assert_says(said: &[String], kind: &str, part: &str) {
 }
 
 #[test]
-fn environment_with_the_variable_opens_what_it_names() {
-    let said = run_as(None, "opens", &[("CROSSLOCK_URL", "memory:")]);
-    assert_says(&said, "Ok", "");
-}
-
-#[test]
 fn wrong_variable_is_an_invalid_url_that_names_it() {
     for url in ["", " ", "nonsense", "memory:/x", "carrier-pigeon://roof/"] {
         let said = run_as(None, "opens", &[("CROSSLOCK_URL", url)]);
         assert_says(&said, "InvalidUrl", "CROSSLOCK_URL");
     }
+}
+
+/// As another user, because the limit doesn't bind the super-user.
+#[cfg(feature = "redis")]
+#[test]
+fn lock_that_nobody_could_renew_is_not_taken() {
+    let server = support::RedisServer::start();
+    let stranger = Stranger::new().map(|stranger| stranger.uid);
+    let args = [(URL, server.url())];
+    let args = args.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let said = run_as(stranger, "starts no threads", &args);
+    assert_eq!(said.len(), 2);
+    assert!(said[0].contains("\"refused\""), "{said:?}");
+    // A lock that was taken, if only for a moment, would have left a counter.
+    assert_eq!(server.keys(), ["{crosslock:granted}:fence"]);
+}
+
+#[cfg(target_os = "linux")]
+in_each_place! {
+    #[cfg(feature = "file")]
+    file: fork_with_the_same_process_id_is_another;
+    #[cfg(feature = "redis")]
+    redis: fork_with_the_same_process_id_is_another;
+}
+
+/// In the first place of a PID namespace, and a fork of it in the first place of another.
+#[cfg(target_os = "linux")]
+fn fork_with_the_same_process_id_is_another(place: &Place) {
+    if !geteuid().is_root() {
+        println!("left out: only root can make a namespace");
+        return;
+    }
+    let unshare = ["unshare", "--pid", "--fork", "--kill-child"];
+    let mut run = support::helper_in_a_child_of(&unshare, "forks into a namespace");
+    let run = run.env(URL, &place.url).output().unwrap();
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{errors}");
 }
