@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{CancelToken, Error, LockGuard, Locker};
+use crosslock::{CancelToken, Error, LockGuard, Locker, Result};
 
 use super::{Level, lines_with, listen};
 use support::{eventually, wait_until};
@@ -45,50 +45,47 @@ fn each_url(test: impl Fn(&str, &str)) {
     }
 }
 
+type Take = fn(&Locker, &[&str; 2]) -> Result<Option<LockGuard>>;
+
+const LOCK: Take = |lock, [name, _]| lock.try_lock_for(name, SHORT);
+const BOTH: Take = |lock, names| lock.try_lock_all_for(names, SHORT);
+const READ: Take = |lock, [name, _]| lock.try_read_for(name, SHORT);
+const WRITE: Take = |lock, [name, _]| lock.try_write_for(name, SHORT);
+
+/// Also one of several, by another locker, and as a reader that waits to write or the other way around.
 #[test]
 fn thread_that_waits_for_itself_is_warned_once_a_call() {
-    each_engine(|lock, engine| {
-        let name = format!("twice-{engine}");
-        let guard = lock.lock(&name).unwrap();
-        for calls in 1..=2 {
-            assert!(lock.try_lock_for(&name, SHORT).unwrap().is_none());
-            assert_eq!(count(&name, Level::Warn, OWN), calls, "{engine}");
-        }
-        // These don't wait.
-        assert!(lock.try_lock(&name).unwrap().is_none());
-        assert_eq!(count(&name, Level::Warn, OWN), 2, "{engine}");
-        drop(guard);
-    });
-}
-
-#[test]
-fn thread_that_waits_for_itself_by_another_locker_is_warned() {
+    let ways = [
+        (LOCK, LOCK),
+        (LOCK, BOTH),
+        (BOTH, LOCK),
+        (READ, WRITE),
+        (WRITE, READ),
+    ];
     each_url(|url, engine| {
-        let name = format!("by-another-{engine}");
         let lockers = [(); 2].map(|()| Locker::open(url).unwrap());
-        let guard = lockers[0].lock(&name).unwrap();
-        let elsewhere = lockers[1].with_namespace("elsewhere").unwrap();
-        drop(elsewhere.lock(&name).unwrap());
-        assert!(lockers[1].try_lock_for(&name, SHORT).unwrap().is_none());
-        assert_eq!(count(&name, Level::Warn, OWN), 1, "{engine}");
-        drop(guard);
-    });
-}
-
-#[test]
-fn thread_that_waits_for_one_of_its_own_among_several_is_warned() {
-    each_engine(|lock, engine| {
-        let names = [format!("one-{engine}"), format!("other-{engine}")];
-        let shown = names.join(", ");
-        let guard = lock.lock(&names[1]).unwrap();
-        let both = [&*names[0], &*names[1]];
-        assert!(lock.try_lock_all_for(&both, SHORT).unwrap().is_none());
-        assert_eq!(count(&shown, Level::Warn, OWN), 1, "{engine}");
-        drop(guard);
-        let guard = lock.lock_all(&both).unwrap();
-        assert!(lock.try_lock_for(&names[0], SHORT).unwrap().is_none());
-        assert_eq!(count(&names[0], Level::Warn, OWN), 1, "{engine}");
-        drop(guard);
+        for (way, (hold, wait)) in ways.into_iter().enumerate() {
+            let by = if way == 0 { 2 } else { 1 };
+            for (at, lock) in lockers.iter().enumerate().take(by) {
+                let names = ["own", "other"].map(|name| format!("{name}-{engine}-{way}-{at}"));
+                let names = names.each_ref().map(|name| &**name);
+                let guard = hold(&lockers[0], &names).unwrap().expect("it is free");
+                // Of another namespace's lock it has none.
+                let elsewhere = lock.with_namespace("elsewhere").unwrap();
+                drop(elsewhere.lock(names[0]).unwrap());
+                let shown = || lines_with(names[0]).into_iter();
+                let warned =
+                    || shown().filter(|line| line.level == Level::Warn && line.text.contains(OWN));
+                for calls in 1..=2 {
+                    assert!(wait(lock, &names).unwrap().is_none());
+                    assert_eq!(warned().count(), calls, "{names:?}");
+                }
+                // This one doesn't wait.
+                assert!(lock.try_lock(names[0]).unwrap().is_none());
+                assert_eq!(warned().count(), 2, "{names:?}");
+                drop(guard);
+            }
+        }
     });
 }
 
@@ -115,33 +112,19 @@ fn call_without_an_end_tells_before_it_blocks() {
 }
 
 #[test]
-fn reader_that_waits_to_write_is_warned() {
-    each_engine(|lock, engine| {
-        let name = format!("upgrade-{engine}");
-        let Ok(reading) = lock.read(&name) else {
-            return;
-        };
-        assert!(lock.try_write_for(&name, SHORT).unwrap().is_none());
-        assert_eq!(count(&name, Level::Warn, OWN), 1, "{engine}");
-        drop(reading);
-        let writing = lock.write(&name).unwrap();
-        assert!(lock.try_read_for(&name, SHORT).unwrap().is_none());
-        assert_eq!(count(&name, Level::Warn, OWN), 2, "{engine}");
-        drop(writing);
-    });
-}
-
-#[test]
 fn thread_that_waits_for_another_is_not_warned() {
     each_engine(|lock, engine| {
-        let name = format!("others-{engine}");
+        let (name, own) = (format!("others-{engine}"), format!("own-{engine}"));
         drop(lock.lock(&name).unwrap());
         let take = || lock.lock(&name).unwrap();
         let guard: LockGuard = thread::scope(|scope| scope.spawn(take).join().unwrap());
         assert!(lock.try_lock_for(&name, SHORT).unwrap().is_none());
-        assert_eq!(count(&name, Level::Warn, OWN), 0, "{engine}");
-        assert_eq!(count(&name, Level::Debug, "waiting for"), 1, "{engine}");
-        drop(guard);
+        // Nor one that holds another lock.
+        let held = lock.lock(&own).unwrap();
+        assert!(lock.try_lock_for(&name, SHORT).unwrap().is_none());
+        assert_eq!(count(&name, Level::Warn, ""), 0, "{engine}");
+        assert_eq!(count(&name, Level::Debug, "waiting for"), 2, "{engine}");
+        drop((guard, held));
     });
 }
 
@@ -207,19 +190,6 @@ fn threads_that_wait_for_each_other_are_warned() {
             token.cancel();
             assert!(told, "{engine}");
         });
-    });
-}
-
-#[test]
-fn thread_that_holds_another_lock_is_not_warned() {
-    each_engine(|lock, engine| {
-        let (own, name) = (format!("nested-own-{engine}"), format!("nested-{engine}"));
-        let take = || lock.lock(&name).unwrap();
-        let guard: LockGuard = thread::scope(|scope| scope.spawn(take).join().unwrap());
-        let held = lock.lock(&own).unwrap();
-        assert!(lock.try_lock_for(&name, SHORT).unwrap().is_none());
-        assert_eq!(count(&name, Level::Warn, ""), 0, "{engine}");
-        drop((guard, held));
     });
 }
 

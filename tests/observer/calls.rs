@@ -2,6 +2,8 @@
 
 use std::thread;
 
+use crosslock::{CancelToken, LockGuard, Result};
+
 use super::*;
 
 /// The flags of the acquisitions of a lock: was waiting, handed over, abandoned.
@@ -152,26 +154,54 @@ fn holder_after_a_panic_finds_the_lock_abandoned() {
     });
 }
 
+/// What a call gives that waits in vain for "vain", which another locker has.
+type Vain = fn(&Locker, &Kept) -> Result<Option<LockGuard>>;
+
+/// Calls of a locker that tries three times, or waits until a token or its end ends it.
+const VAIN: [(&str, Vain); 4] = [
+    ("", |locker, _| locker.try_lock_for("vain", SHORT)),
+    ("(Busy {", |locker, _| locker.lock("vain").map(Some)),
+    ("(Cancelled {", |locker, kept| {
+        let token = CancelToken::new();
+        stopped(&locker.with_cancel(&token), kept, || token.cancel())
+    }),
+    ("(Cancelled {", |locker, kept| {
+        stopped(locker, kept, || locker.close())
+    }),
+];
+
+/// The same of a call that waits until `stop` ends it.
+fn stopped(locker: &Locker, kept: &Kept, stop: impl FnOnce()) -> Result<Option<LockGuard>> {
+    thread::scope(|scope| {
+        let call = scope.spawn(|| locker.try_lock_for("vain", PATIENCE));
+        kept.wait_for("the waiting", "vain", is_waiting);
+        stop();
+        call.join().unwrap()
+    })
+}
+
 #[test]
-fn call_whose_time_is_over_gave_up_without_an_error() {
+fn call_that_waited_in_vain_gave_up_with_its_error() {
     each_url(|url| {
         let (holder, _) = observed(url, |builder| builder);
-        let (locker, kept) = observed(url, |builder| builder);
-        let guard = holder.lock("timeout").unwrap();
-        assert!(locker.try_lock_for("timeout", SHORT).unwrap().is_none());
-        let told = kept.of("timeout");
-        let [
-            Told::Waiting,
-            Told::GaveUp {
-                waited,
-                error: None,
-            },
-        ] = told[..]
-        else {
-            panic!("{url}: {told:?}")
-        };
-        assert!(waited >= SHORT, "{url}: {waited:?}");
-        drop(guard);
+        let _guard = holder.lock("vain").unwrap();
+        for (expected, call) in VAIN {
+            let is_busy = expected.contains("Busy");
+            let (locker, kept) = observed(url, |builder| match is_busy {
+                true => builder.attempts(3),
+                false => builder,
+            });
+            let outcome = call(&locker, &kept);
+            assert!(!matches!(outcome, Ok(Some(_))), "{url}: {outcome:?}");
+            let told = kept.of("vain");
+            let [Told::Waiting, Told::GaveUp { waited, ref error }] = told[..] else {
+                panic!("{url}, {expected}: {told:?}")
+            };
+            let error = error.as_deref().unwrap_or_default();
+            assert!(error.contains(expected), "{url}, {expected}: {error}");
+            assert_eq!(error.is_empty(), expected.is_empty(), "{url}: {error}");
+            assert!(waited >= SHORT || !expected.is_empty(), "{url}: {waited:?}");
+        }
     });
 }
 
@@ -180,35 +210,11 @@ fn call_whose_time_is_over_gave_up_without_an_error() {
 fn thread_whose_time_is_over_behind_another_gave_up() {
     each_url(|url| {
         let (locker, kept) = observed(url, |builder| builder);
-        let guard = locker.lock("behind").unwrap();
+        let _guard = locker.lock("behind").unwrap();
         assert!(locker.try_lock_for("behind", SHORT).unwrap().is_none());
         let gave_up = |told: &Told| matches!(told, Told::GaveUp { error: None, .. });
         assert_eq!(kept.count("behind", gave_up), 1, "{url}");
         assert_eq!(kept.count("behind", is_waiting), 1, "{url}");
-        drop(guard);
-    });
-}
-
-#[test]
-fn call_whose_attempts_are_used_up_gave_up_as_busy() {
-    each_url(|url| {
-        let (holder, _) = observed(url, |builder| builder);
-        let (locker, kept) = observed(url, |builder| builder.attempts(3));
-        let guard = holder.lock("attempts").unwrap();
-        assert!(locker.lock("attempts").is_err());
-        let told = kept.of("attempts");
-        let [
-            Told::Waiting,
-            Told::GaveUp {
-                error: Some(ref error),
-                ..
-            },
-        ] = told[..]
-        else {
-            panic!("{url}: {told:?}")
-        };
-        assert!(error.contains("(Busy {"), "{url}: {error}");
-        drop(guard);
     });
 }
 

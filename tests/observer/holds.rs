@@ -3,7 +3,7 @@
 use std::thread;
 
 #[cfg(feature = "redis")]
-use crosslock::{LockGuard, Result};
+use crosslock::LockGuard;
 
 use super::*;
 
@@ -50,7 +50,14 @@ fn each_kind_of_guard_is_acquired_and_released_once() {
         drop(locker.lock("dropped").unwrap());
         locker.lock("unlocked").unwrap().unlock().unwrap();
         drop(locker.lock_all(&["one", "other"]).unwrap());
-        for (name, times) in [("dropped", 1), ("unlocked", 1), ("one, other", 1)] {
+        let refused = locker.lock_all(&["first", "second"]).unwrap().downgrade();
+        assert!(refused.is_err());
+        for (name, times) in [
+            ("dropped", 1),
+            ("unlocked", 1),
+            ("one, other", 1),
+            ("first, second", 1),
+        ] {
             assert_held_and_released(&kept, name, times, url);
         }
         let Ok(reading) = locker.read("shared") else {
@@ -98,21 +105,6 @@ fn downgraded_guard_is_released_and_reads_with_a_token_of_its_own() {
         drop(reading);
         assert_eq!(tokens(&kept, "downgraded").0, [written, read], "{url}");
         assert_held_and_released(&kept, "downgraded", 2, url);
-    });
-}
-
-#[test]
-fn guard_that_can_not_be_downgraded_is_released() {
-    each_url(|url| {
-        let (locker, kept) = observed(url, |builder| builder);
-        assert!(
-            locker
-                .lock_all(&["first-of-two", "second-of-two"])
-                .unwrap()
-                .downgrade()
-                .is_err()
-        );
-        assert_held_and_released(&kept, "first-of-two, second-of-two", 1, url);
     });
 }
 
@@ -166,32 +158,20 @@ fn lock_that_is_broken_tells_of_how_many_leases() {
     });
 }
 
-/// The server is gone when a hold ends.
-#[cfg(feature = "redis")]
-#[track_caller]
-fn assert_released_all_the_same(take: fn(&Locker) -> Result<LockGuard>, end: fn(LockGuard)) {
-    let server = RedisServer::start();
-    let (locker, kept) = observed(&server.url(), |builder| builder);
-    let guard = take(&locker).unwrap();
-    server.kill();
-    end(guard);
-    assert_held_and_released(&kept, "unanswered", 1, "redis:");
-}
-
+/// The server is gone when it ends.
 #[cfg(feature = "redis")]
 #[test]
-fn guard_whose_release_fails_is_released() {
-    assert_released_all_the_same(
-        |locker| locker.lock("unanswered"),
-        |guard| assert!(guard.unlock().is_err()),
-    );
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn guard_whose_downgrade_fails_is_released() {
-    assert_released_all_the_same(
-        |locker| locker.write("unanswered"),
-        |guard| assert!(guard.downgrade().is_err()),
-    );
+fn guard_whose_release_or_downgrade_fails_is_released() {
+    let ends: [fn(LockGuard) -> bool; 2] = [
+        |guard| guard.unlock().is_err(),
+        |guard| guard.downgrade().is_err(),
+    ];
+    for end in ends {
+        let server = RedisServer::start();
+        let (locker, kept) = observed(&server.url(), |builder| builder);
+        let guard = locker.write("unanswered").unwrap();
+        server.kill();
+        assert!(end(guard));
+        assert_held_and_released(&kept, "unanswered", 1, "redis:");
+    }
 }

@@ -1,7 +1,7 @@
 //! Leases: renewed, lost, and found to be lost.
 
 #[cfg(feature = "redis")]
-use crosslock::{LockGuard, Result};
+use crosslock::LockGuard;
 
 use super::*;
 
@@ -47,41 +47,32 @@ fn each_renewal_is_told() {
     });
 }
 
-/// The server forgets a lease, and its holder finds that.
+/// The server forgets a lease, and its holder finds that by a look, by its release, or by a downgrade.
 #[cfg(feature = "redis")]
-#[track_caller]
-fn assert_told_once(take: fn(&Locker) -> Result<LockGuard>, find: fn(LockGuard)) {
+#[test]
+fn loss_that_its_holder_finds_is_told_once() {
     let server = RedisServer::start();
-    let (locker, kept) = observed(&server.url(), |builder| builder);
-    let guard = take(&locker).unwrap();
-    let _: () = server.query(&["FLUSHALL"]);
-    find(guard);
-    assert_lost(&kept.of("forgotten"), LostReason::NotOwner, "redis:");
+    let finds: [fn(LockGuard) -> bool; 3] = [
+        |guard| guard.verify().is_err() && guard.verify().is_err(),
+        |guard| guard.unlock().is_err(),
+        |guard| guard.downgrade().is_err(),
+    ];
+    for find in finds {
+        let (locker, kept) = observed(&server.url(), |builder| builder);
+        let guard = locker.write("forgotten").unwrap();
+        let _: () = server.query(&["FLUSHALL"]);
+        assert!(find(guard));
+        assert_lost(&kept.of("forgotten"), LostReason::NotOwner, "redis:");
+    }
 }
 
-#[cfg(feature = "redis")]
+/// In a process of its own: the other threads of this one may hold anything.
 #[test]
-fn loss_that_a_look_finds_is_told_once() {
-    assert_told_once(
-        |locker| locker.lock("forgotten"),
-        |guard| (0..2).for_each(|_| assert!(guard.verify().is_err())),
-    );
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn loss_that_the_release_finds_is_told_in_place_of_it() {
-    assert_told_once(
-        |locker| locker.lock("forgotten"),
-        |guard| assert!(guard.unlock().is_err()),
-    );
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn loss_that_a_downgrade_finds_is_told_in_place_of_it() {
-    assert_told_once(
-        |locker| locker.write("forgotten"),
-        |guard| assert!(guard.downgrade().is_err()),
-    );
+fn guard_that_a_forked_child_inherits_tells_nothing_there() {
+    let args = [
+        (support::puppet::URL, "memory:"),
+        (support::puppet::TTL, "100"),
+    ];
+    let mut child = support::Child::spawn("forks with an observer", &args);
+    assert!(child.wait(PATIENCE).success());
 }

@@ -1,17 +1,13 @@
 //! What an observer is told: each event once, with what belongs to it.
 
-mod between;
+mod acting;
 mod calls;
-mod drops;
-mod forks;
 mod holds;
 mod leases;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(feature = "redis")]
 mod outages;
-mod panics;
-mod stops;
 mod storms;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +45,6 @@ enum Told {
         token: u64,
     },
     RenewalFailed {
-        token: u64,
         remaining: Duration,
         error: String,
     },
@@ -77,10 +72,10 @@ struct Kept(Mutex<Vec<(String, Told)>>);
 
 impl Observer for Kept {
     fn event(&self, event: &Event<'_>) {
-        let (namespace, name, told) = kept(event);
-        assert_eq!(namespace, NAMESPACE);
+        assert_eq!(text_of(event, "namespace"), NAMESPACE);
+        let told = (text_of(event, " name"), kept(event));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push((name.to_owned(), told));
+        all.push(told);
     }
 }
 
@@ -103,118 +98,64 @@ impl Kept {
 }
 
 #[allow(clippy::too_many_lines, reason = "a table")]
-fn kept<'a>(event: &Event<'a>) -> (&'a str, &'a str, Told) {
+fn kept(event: &Event<'_>) -> Told {
+    let shown = |error: &crosslock::Error| format!("{error:?}");
     match *event {
-        Event::Waiting {
-            namespace, name, ..
-        } => (namespace, name, Told::Waiting),
+        Event::Waiting { .. } => Told::Waiting,
         Event::Acquired {
-            namespace,
-            name,
             token,
             waited,
             was_waiting,
             handed_over,
             abandoned,
             ..
-        } => {
-            let told = Told::Acquired {
-                token,
-                waited,
-                was_waiting,
-                handed_over,
-                abandoned,
-            };
-            (namespace, name, told)
-        }
-        Event::GaveUp {
-            namespace,
-            name,
+        } => Told::Acquired {
+            token,
             waited,
-            error,
-            ..
-        } => {
-            let error = error.map(|e| format!("{e:?}"));
-            (namespace, name, Told::GaveUp { waited, error })
+            was_waiting,
+            handed_over,
+            abandoned,
+        },
+        Event::GaveUp { waited, error, .. } => {
+            let error = error.map(shown);
+            Told::GaveUp { waited, error }
         }
-        Event::Released {
-            namespace,
-            name,
-            token,
-            held,
-            ..
-        } => (namespace, name, Told::Released { token, held }),
-        Event::Renewed {
-            namespace,
-            name,
-            token,
-            ..
-        } => (namespace, name, Told::Renewed { token }),
+        Event::Released { token, held, .. } => Told::Released { token, held },
+        Event::Renewed { token, .. } => Told::Renewed { token },
+        Event::RenewalFailed {
+            remaining, error, ..
+        } => Told::RenewalFailed {
+            remaining,
+            error: shown(error),
+        },
         Event::Lost {
-            namespace,
-            name,
             token,
             held,
             reason,
             ..
-        } => {
-            let told = Told::Lost {
-                token,
-                held,
-                reason,
-            };
-            (namespace, name, told)
-        }
-        Event::Broken {
-            namespace,
-            name,
-            holders,
-            ..
-        } => (namespace, name, Told::Broken { holders }),
-        _ => kept_trouble(event),
+        } => Told::Lost {
+            token,
+            held,
+            reason,
+        },
+        Event::OutageBegan { engine, error, .. } => Told::OutageBegan {
+            engine: engine.to_owned(),
+            error: shown(error),
+        },
+        Event::OutageEnded { engine, lasted, .. } => Told::OutageEnded {
+            engine: engine.to_owned(),
+            lasted,
+        },
+        Event::Broken { holders, .. } => Told::Broken { holders },
+        ref other => panic!("what is it? {other:?}"),
     }
 }
 
-fn kept_trouble<'a>(event: &Event<'a>) -> (&'a str, &'a str, Told) {
-    match *event {
-        Event::RenewalFailed {
-            namespace,
-            name,
-            token,
-            remaining,
-            error,
-            ..
-        } => {
-            let error = format!("{error:?}");
-            let told = Told::RenewalFailed {
-                token,
-                remaining,
-                error,
-            };
-            (namespace, name, told)
-        }
-        Event::OutageBegan {
-            namespace,
-            name,
-            engine,
-            error,
-            ..
-        } => {
-            let (engine, error) = (engine.to_owned(), format!("{error:?}"));
-            (namespace, name, Told::OutageBegan { engine, error })
-        }
-        Event::OutageEnded {
-            namespace,
-            name,
-            engine,
-            lasted,
-            ..
-        } => {
-            let engine = engine.to_owned();
-            (namespace, name, Told::OutageEnded { engine, lasted })
-        }
-        ref other => panic!("what is it? {other:?}"),
-    }
+/// A text that each event has, as its `Debug` shows it.
+fn text_of(event: &Event<'_>, field: &str) -> String {
+    let shown = format!("{event:?}");
+    let (_, rest) = shown.split_once(&format!("{field}: \"")).expect(field);
+    rest.split('"').next().expect("a text").to_owned()
 }
 
 /// A locker, and what its observer keeps.

@@ -1,4 +1,4 @@
-//! Many threads at once: what has begun has ended when they are done.
+//! Many threads at once, and lockers that are closed: what has begun has ended when they are done.
 
 use std::collections::HashMap;
 use std::thread;
@@ -91,4 +91,37 @@ pub(crate) fn assert_balanced(told: &[Told], url: &str) {
     assert_eq!(waits, ends, "{url}");
     let unbalanced: Vec<_> = holds.iter().filter(|(_, hold)| **hold != (1, 1)).collect();
     assert!(unbalanced.is_empty(), "{url}: {unbalanced:?}");
+}
+
+#[test]
+fn guard_whose_locker_is_closed_is_lost_once() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        let guard = locker.lock("closed").unwrap();
+        thread::sleep(SHORT);
+        locker.close();
+        assert!(guard.unlock().is_err());
+        assert!(locker.lock("closed").is_err());
+        let held = assert_lost(&kept.of("closed"), LostReason::Closed, url);
+        assert!(held >= SHORT, "{url}: {held:?}");
+    });
+}
+
+/// Some are closed between the grant and the guard.
+#[test]
+fn what_began_has_ended_when_the_locker_is_closed() {
+    each_url(|url| {
+        let (locker, kept) = observed(url, |builder| builder);
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| while locker.lock("closed-storm").map(drop).is_ok() {});
+            }
+            wait_until("a few turns, and a wait", PATIENCE, || {
+                let told = kept.of("closed-storm");
+                told.len() > 100 && told.contains(&Told::Waiting)
+            });
+            locker.close();
+        });
+        assert_balanced(&kept.of("closed-storm"), url);
+    });
 }
