@@ -66,13 +66,9 @@ fn token_that_has_ended_is_replaced() {
             server.proxy().lost_replies() > lost
         });
         // The same where the first thing is a watch, or a release.
-        let guard = held(&holder);
-        thread::scope(|scope| {
-            let waits = scope.spawn(|| locker.lock(NAME).map(LockGuard::unlock));
-            wait_for_line(&holder, 1);
+        assert_served(&holder, &locker, |guard| {
             thread::sleep(millis(2_500));
             guard.unlock().expect("unlock");
-            waits.join().unwrap().expect("lock").expect("unlock");
         });
     }
 }

@@ -17,10 +17,7 @@ fn waiter_whose_watch_was_cut_watches_again() {
     let holder = patient(&format!("etcd://{}/", server.own_addr()));
     let waiter = patient(&server.url());
     for fault in [Fault::Refuse, Fault::HalfClose] {
-        let guard = held(&holder);
-        thread::scope(|scope| {
-            let waits = scope.spawn(|| waiter.lock(NAME).map(LockGuard::unlock));
-            wait_for_line(&holder, 1);
+        assert_served(&holder, &waiter, |guard| {
             let accepted = server.proxy().accepted();
             server.proxy().set(fault);
             wait_until("another connection", PATIENCE, || {
@@ -28,8 +25,6 @@ fn waiter_whose_watch_was_cut_watches_again() {
             });
             server.proxy().set(Fault::None);
             guard.unlock().expect("unlock");
-            wait_until("the lock", PATIENCE, || waits.is_finished());
-            waits.join().unwrap().expect("lock").expect("unlock");
         });
     }
 }
@@ -39,17 +34,12 @@ fn waiter_sees_what_was_compacted_while_it_had_no_watch() {
     let server = Etcd::setup().proxies().start();
     let holder = patient(&format!("etcd://{}/", server.own_addr()));
     let waiter = patient(&server.url());
-    let guard = held(&holder);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| waiter.lock(NAME).map(LockGuard::unlock));
-        wait_for_line(&holder, 1);
+    assert_served(&holder, &waiter, |guard| {
         server.proxy().set(Fault::Refuse);
         guard.unlock().expect("unlock");
         (0..3).for_each(|_| server.put("else", ""));
         server.compact();
         server.proxy().set(Fault::None);
-        wait_until("the lock", PATIENCE, || waits.is_finished());
-        waits.join().unwrap().expect("lock").expect("unlock");
     });
 }
 
@@ -61,14 +51,9 @@ fn waiter_behind_a_watch_that_became_silent_asks_by_its_heartbeat() {
     let holder = build(&format!("etcd://{direct}/"));
     let url = format!("etcd://{},{direct}/", server.addr());
     let waiter = server.proxy().asked_first_by(|| build(&url));
-    let guard = held(&holder);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| waiter.lock(NAME).map(LockGuard::unlock));
-        wait_for_line(&holder, 1);
+    assert_served(&holder, &waiter, |guard| {
         server.proxy().set(Fault::BlackHole);
         guard.unlock().expect("unlock");
-        wait_until("the lock", PATIENCE, || waits.is_finished());
-        waits.join().unwrap().expect("lock").expect("unlock");
     });
 }
 
@@ -83,16 +68,10 @@ fn waiter_whose_host_hangs_for_long_hears_by_another() {
     let builder = Locker::builder(&url).ttl(ttl).io_timeout(millis(300));
     let waiter = server.proxy();
     let waiter = waiter.asked_first_by(|| builder.clone().build().expect("open"));
-    let guard = held(&holder);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| waiter.try_lock_for(NAME, 2 * PATIENCE));
-        wait_for_line(&holder, 1);
+    assert_served(&holder, &waiter, |guard| {
         server.proxy().set(Fault::BlackHole);
         thread::sleep(ttl);
         guard.unlock().expect("unlock");
-        wait_until("the lock", PATIENCE, || waits.is_finished());
-        let guard = waits.join().unwrap().expect("it answers");
-        guard.expect("it is free").unlock().expect("unlock");
     });
 }
 
@@ -102,20 +81,15 @@ fn waiter_at_a_member_without_a_leader_hears_by_another() {
     let holder = patient(&cluster.member(1).url());
     let first = cluster.member(0).proxy();
     let waiter = first.asked_first_by(|| patient(&cluster.url()));
-    let guard = held(&holder);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| waiter.lock(NAME).map(LockGuard::unlock));
-        wait_for_line(&holder, 1);
+    assert_served(&holder, &waiter, |guard| {
         let old = cluster.leader();
         cluster.isolate(0);
         if old == 0 {
             cluster.wait_for_other_leader(old);
         }
         guard.unlock().expect("unlock");
-        wait_until("the lock", PATIENCE, || waits.is_finished());
-        waits.join().unwrap().expect("lock").expect("unlock");
-        cluster.take_back(0);
     });
+    cluster.take_back(0);
 }
 
 /// A server tells a watch that is to begin in the past of nothing for up to 100 ms, and what is past is decided by all

@@ -152,34 +152,27 @@ fn put_dead(server: &Etcd, lease: i64) -> String {
 fn dead_waiter_with_a_long_lease_is_passed_over_at_the_front() {
     let server = Etcd::start();
     let (holder, locker) = (open(&server), short(&server));
-    let guard = take(&holder);
-    let dead = put_dead(&server, LONG | 7);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| wait_for(&locker));
-        await_places(&server, 3);
-        // For as long as others are ahead it stays.
-        thread::sleep(2 * TTL);
-        assert!(server.keys(LINE).contains(&dead));
-        guard.unlock().unwrap();
-        let guard = waits.join().unwrap();
-        assert!(!server.keys(LINE).contains(&dead));
-        guard.unlock().unwrap();
-    });
-}
-
-#[test]
-fn reader_passes_over_a_dead_waiter_too() {
-    let server = Etcd::start();
-    let (holder, locker) = (open(&server), short(&server));
-    let guard = take(&holder);
-    put_dead(&server, LONG | 7);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| locker.try_read_for("n", PATIENCE).unwrap());
-        await_places(&server, 3);
-        guard.unlock().unwrap();
-        let reader = waits.join().unwrap().expect("it is passed over");
-        reader.unlock().unwrap();
-    });
+    let ways: [fn(&Locker) -> LockGuard; 2] = [wait_for, |locker| {
+        locker
+            .try_read_for("n", PATIENCE)
+            .unwrap()
+            .expect("it is free")
+    }];
+    for (wait, lease) in ways.into_iter().zip(LONG + 7..) {
+        let guard = take(&holder);
+        let dead = put_dead(&server, lease);
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| wait(&locker));
+            await_places(&server, 3);
+            // For as long as others are ahead it stays.
+            thread::sleep(2 * TTL);
+            assert!(server.keys(LINE).contains(&dead));
+            guard.unlock().unwrap();
+            let guard = waits.join().unwrap();
+            assert!(!server.keys(LINE).contains(&dead));
+            guard.unlock().unwrap();
+        });
+    }
 }
 
 #[test]
@@ -300,25 +293,17 @@ fn long_lease_is_used_again() {
 /// A late copy of the question by which its entry is to be moved comes when it has seen that it wasn't.
 #[test]
 fn waiter_keeps_its_place_when_its_long_lease_comes_late() {
-    let server = Etcd::start();
-    line_up(&server);
-    let detour = Detour::to(server.own_addr());
-    let locker = hasty(&format!("etcd://{}/", detour.addr()));
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| locker.try_lock_for("n", PATIENCE).unwrap());
-        let place = place(&server);
+    while_its_move_is_held_up(|server, detour, place, waits| {
         let behind = format!("{LINE}zzz");
         server.put(&behind, "waits");
-        detour.hold(|request| request.contains("/v3/kv/txn") && request.contains("request_put"));
-        detour.await_held();
         // It looks after a third of its ttl.
         thread::sleep(TTL);
         detour.deliver();
-        await_long(&server, &place);
+        await_long(server, place);
         server.delete_all(OTHERS);
-        let guard = waits.join().unwrap().expect("it is ahead of the other");
+        let guard = waits.join().unwrap();
         server.delete(&behind);
-        assert_in(&server, &place, guard);
+        assert_in(server, place, guard);
     });
 }
 

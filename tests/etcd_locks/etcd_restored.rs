@@ -202,18 +202,3 @@ fn lock_is_adopted_by_whom_the_data_does_not_know() {
     guard.unlock().unwrap();
     assert!(server.keys("crosslock/n/w/").is_empty());
 }
-
-/// Also the lease of what has to be told of them is one of those that aren't there.
-#[test]
-fn holder_whose_memory_is_gone_says_again_that_it_was_let_in() {
-    let server = Etcd::start();
-    let locker = with(&server, |builder| builder.ttl(BRIEF));
-    let guard = take(&locker);
-    let entered = server.keys("crosslock/n/h/");
-    server.revoke(server.lease_of(&entered[0]));
-    wait_until("it says so again", PATIENCE, || {
-        server.keys("crosslock/n/h/") == entered
-    });
-    guard.unlock().unwrap();
-    assert!(server.keys("").is_empty());
-}

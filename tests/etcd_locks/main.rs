@@ -13,8 +13,6 @@ mod etcd_members;
 mod etcd_operators;
 mod etcd_recipe;
 mod etcd_restored;
-mod etcd_terms;
-mod etcd_traces;
 
 use std::time::Duration;
 

@@ -29,10 +29,7 @@ fn all_end(locker: &Locker, when: &str) {
         thread::spawn(move || done.send(call(&locker)));
         let ended = end.recv_timeout(PATIENCE);
         let ended = ended.unwrap_or_else(|_| panic!("{name} goes on, {when}"));
-        assert!(
-            matches!(ended, Err(Error::Unavailable { .. })),
-            "{name}, {when}: {ended:?}"
-        );
+        support::assert_like!(ended, Err(Error::Unavailable { .. }), "{name}, {when}");
     }
 }
 
@@ -50,6 +47,11 @@ fn calls_end_where_no_server_can_be_reached() {
         let guard = locker.lock("held").unwrap();
         server.proxy().set(fault);
         all_end(&locker, &format!("{fault:?}"));
+        let verified = guard.verify();
+        support::assert_like!(
+            verified,
+            Err(Error::Unavailable { .. } | Error::Lost { .. })
+        );
         guard.lost().recv_timeout(PATIENCE).unwrap();
         all_end(&locker, &format!("{fault:?}, without a session"));
     }

@@ -1,12 +1,11 @@
 //! Sessions that end.
 
 use std::thread;
-use std::time::{Duration, Instant};
 
-use crosslock::{Error, LostReason};
+use crosslock::Locker;
 use support::{Fault, ZooKeeper, eventually};
 
-use crate::{PATIENCE, builder, line, locker, setup};
+use crate::{PATIENCE, line, locker, setup};
 
 /// Ends sessions while their lockers can't take them up again.
 #[track_caller]
@@ -16,25 +15,13 @@ fn expire(server: &ZooKeeper, sessions: &[i64]) {
     sessions.iter().for_each(|id| server.expire(*id));
 }
 
-#[test]
-fn end_of_a_session_is_told_at_once_and_another_begins() {
-    let server = setup().proxies().start();
-    let lock = locker(&server);
-    let guards = [lock.lock("a").unwrap(), lock.read("b").unwrap()];
-    let [session] = server.sessions()[..] else {
-        panic!("a locker has one session")
-    };
-    expire(&server, &[session]);
-    server.proxy().set(Fault::None);
-    for guard in &guards {
-        let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
-        assert_eq!(lost.reason, LostReason::Expired);
-    }
-    let next = lock.lock("a").unwrap();
-    assert!(next.was_abandoned());
-    assert!(next.fencing_token() > guards[0].fencing_token());
-    drop(guards);
-    next.verify().unwrap();
+/// Another locker, and what sessions it has.
+fn locker_and_sessions(server: &ZooKeeper) -> (Locker, Vec<i64>) {
+    let before = server.sessions();
+    let locker = locker(server);
+    let mut sessions = server.sessions();
+    sessions.retain(|id| !before.contains(id));
+    (locker, sessions)
 }
 
 #[test]
@@ -42,10 +29,7 @@ fn waiter_whose_session_ends_waits_in_another() {
     let server = setup().proxies().start();
     let holder = locker(&server);
     let guard = holder.lock("a").unwrap();
-    let before = server.sessions();
-    let other = locker(&server);
-    let mut sessions = server.sessions();
-    sessions.retain(|id| !before.contains(id));
+    let (other, sessions) = locker_and_sessions(&server);
     thread::scope(|scope| {
         let waits = scope.spawn(|| other.try_lock_for("a", PATIENCE));
         assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
@@ -67,10 +51,7 @@ fn waiter_whose_session_ends_waits_in_another() {
 fn node_of_another_session_is_not_taken_for_ones_own() {
     let server = setup().proxies().start();
     let guard = locker(&server).lock("a").unwrap();
-    let before = server.sessions();
-    let other = locker(&server);
-    let mut sessions = server.sessions();
-    sessions.retain(|id| !before.contains(id));
+    let (other, sessions) = locker_and_sessions(&server);
     thread::scope(|scope| {
         let waits = scope.spawn(|| other.try_lock_for("a", PATIENCE));
         assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
@@ -126,44 +107,6 @@ fn session_of_a_locker_that_has_adopted_its_own_lease_is_closed() {
     assert!(eventually(PATIENCE / 10, || has_no_sessions(&server)));
 }
 
-#[test]
-fn ttl_that_servers_do_not_give_is_refused_with_what_they_do() {
-    let server = setup().start();
-    for ttl in [Duration::from_millis(300), Duration::from_secs(61)] {
-        let Err(Error::InvalidOption { option, reason, .. }) = builder(&server).ttl(ttl).build()
-        else {
-            panic!("{ttl:?} is possible")
-        };
-        assert_eq!(option, "ttl");
-        assert!(reason.contains("400ms to 60s"), "{reason}");
-    }
-}
-
-#[test]
-fn calls_without_an_end_of_their_own_end_when_servers_are_gone() {
-    let server = setup().start();
-    // On a busy machine a server takes more than 200 ms to make a session.
-    let soon = Duration::from_secs(1);
-    let lock = builder(&server).connect_timeout(soon).io_timeout(soon);
-    let lock = lock.build().unwrap();
-    let guard = lock.lock("a").unwrap();
-    server.kill();
-    let began = Instant::now();
-    for outcome in [
-        lock.inspect("a").map(drop),
-        lock.break_lock("a").map(drop),
-        lock.try_lock("b").map(drop),
-        guard.verify(),
-        guard.unlock(),
-    ] {
-        assert!(
-            matches!(outcome, Err(Error::Unavailable { .. })),
-            "{outcome:?}"
-        );
-    }
-    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
-}
-
 /// What an earlier session has sent may be carried out late, between the waiter's last look and its new node.
 #[test]
 fn older_node_of_the_same_owner_lets_nobody_in() {
@@ -193,10 +136,7 @@ fn older_node_of_the_same_owner_lets_nobody_in() {
 fn adopted_node_of_another_session_is_made_anew() {
     let server = setup().proxies().start();
     let giver = locker(&server);
-    let before = server.sessions();
-    let taker = locker(&server);
-    let mut sessions = server.sessions();
-    sessions.retain(|id| !before.contains(id));
+    let (taker, sessions) = locker_and_sessions(&server);
     let guard = giver.lock("a").unwrap();
     let old = line(&server, "a");
     let ticket = guard.into_ticket().expect("a ticket");
