@@ -15,8 +15,7 @@ fn it_measures_and_leaves_nothing_behind() {
     let (files, redis) = (Place::with_files(), Place::with_locks_at(&server.url()));
     for place in [&elsewhere, &files, &redis] {
         // Long enough for several to have the lock on a busy machine.
-        let done = place.tool("--json bench --for 3s").done();
-        assert_eq!(done.code(), 0, "{}", done.err);
+        let done = place.tool("--json bench --for 3s").ends(0);
         let lines: Vec<_> = done.out.lines().map(json).collect();
         let measures: Vec<_> = lines
             .iter()
@@ -58,7 +57,7 @@ fn people_get_a_table_and_a_bound() {
     ] {
         assert!(done.out.contains(words), "{words}: {}", done.out);
     }
-    assert_eq!(place.tool("bench --for 11s").done().code(), 64);
+    place.tool("bench --for 11s").ends(64);
 }
 
 #[test]

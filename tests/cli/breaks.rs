@@ -3,16 +3,13 @@
 use support::RedisServer;
 
 use crate::holders::{end, holder, json, pid};
-use crate::screen::on_terminal;
-use crate::tool::Place;
+use crate::tool::{Place, on_terminal};
 
 #[test]
 fn lock_is_broken_with_yes_and_its_holder_is_named() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let old = holder(&place, "--label old deploy", "never");
-    let done = place.tool("break --yes deploy").done();
-    assert_eq!(done.code(), 0, "{}", done.err);
+    let done = place.tool("break --yes deploy").ends(0);
     let whom = format!("/{} \"old\" for ", pid(&old));
     assert!(
         done.out.starts_with("broke deploy, held by "),
@@ -21,26 +18,23 @@ fn lock_is_broken_with_yes_and_its_holder_is_named() {
     );
     assert!(done.out.contains(&whom), "{}", done.out);
     // It learns of it by its next renewal at the latest.
-    assert_eq!(old.done().code(), 76);
-    assert_eq!(place.tool("test deploy").done().code(), 0);
+    old.ends(76);
+    place.tool("test deploy").ends(0);
 }
 
 #[test]
 fn nobody_to_ask_is_a_wrong_usage() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let _holder = holder(&place, "deploy", "end");
-    let done = place.tool("break deploy").input(b"y\n").done();
-    assert_eq!(done.code(), 64);
+    let done = place.tool("break deploy").input(b"y\n").ends(64);
     assert!(done.err.contains("--yes"), "{}", done.err);
-    assert_eq!(place.tool("test deploy").done().code(), 1);
+    place.tool("test deploy").ends(1);
     end(&place, "end");
 }
 
 #[test]
 fn free_lock_is_no_failure() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let done = place.tool("break --yes deploy").done();
     assert_eq!(
         (done.code(), &*done.out),
@@ -68,14 +62,13 @@ fn lock_that_is_kept_without_a_holder_is_said_to_have_been_so() {
         assert_eq!(keeps(), 0);
         let done = on_terminal(&place, "$X break deploy", "y\n");
         assert!(done.out.contains(start), "{}", done.out);
-        assert_eq!(place.tool("test deploy").done().code(), 0);
+        place.tool("test deploy").ends(0);
     }
 }
 
 #[test]
 fn person_is_asked() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let old = holder(&place, "--label old deploy", "never");
     for answer in ["n\n", "\n", "what\n"] {
         let done = on_terminal(&place, "$X break deploy", answer);
@@ -83,18 +76,17 @@ fn person_is_asked() {
         let question = format!("/{} \"old\" for ", pid(&old));
         assert!(done.out.contains(&question), "{}", done.out);
         assert!(done.out.contains("? [y/N] "), "{}", done.out);
-        assert_eq!(place.tool("test deploy").done().code(), 1);
+        place.tool("test deploy").ends(1);
     }
     let done = on_terminal(&place, "$X break deploy", "y\n");
     assert_eq!(done.code(), 0, "{}", done.out);
     assert!(done.out.contains("broke deploy, held by "), "{}", done.out);
-    assert_eq!(old.done().code(), 76);
+    old.ends(76);
 }
 
 #[test]
 fn json_names_the_holders() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let old = holder(&place, "deploy", "never");
     let told = json(&place.tool("--json break --yes deploy").done().out);
     assert_eq!(told["broken"][0]["party"]["pid"], pid(&old));

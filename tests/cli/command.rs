@@ -2,10 +2,8 @@
 
 use std::process::Command;
 
-use support::RedisServer;
-
-use crate::program::{heeding_signals, program};
-use crate::tool::Place;
+use crate::holders::holder;
+use crate::tool::{Place, heeding_signals, program};
 
 #[test]
 fn command_sees_name_and_token() {
@@ -112,28 +110,27 @@ fn lock_is_free_when_the_command_has_ended_and_not_before() {
     let script = format!("{} test a; echo $?", program());
     let done = place.run("a", &script).done();
     assert_eq!(done.out, "1\n", "{}", done.err);
-    assert_eq!(place.tool("test a").done().code(), 0);
+    place.tool("test a").ends(0);
 }
 
 #[test]
 fn lock_is_kept_for_as_long_as_asked() {
     let place = Place::with_files();
-    assert_eq!(place.tool("run a --at-least 1h -- true").done().code(), 0);
-    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
+    place.tool("run a --at-least 1h -- true").ends(0);
+    place.tool("run a -n -- true").ends(75);
 }
 
 #[test]
 fn readers_share_and_permits_are_counted() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let reader = place.run("a --shared", "echo > reads; sleep 60").start();
     place.wait_for("reads");
-    assert_eq!(place.tool("run a --shared -n -- true").done().code(), 0);
-    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
+    place.tool("run a --shared -n -- true").ends(0);
+    place.tool("run a -n -- true").ends(75);
     let worker = place.run("b -p 1/2", "echo > works; sleep 60").start();
     place.wait_for("works");
-    assert_eq!(place.tool("run b -p 1/2 -n -- true").done().code(), 0);
-    assert_eq!(place.tool("run b -p 2/2 -n -- true").done().code(), 75);
+    place.tool("run b -p 1/2 -n -- true").ends(0);
+    place.tool("run b -p 2/2 -n -- true").ends(75);
     drop((reader, worker));
 }
 
@@ -172,8 +169,7 @@ fn json_tells_what_happened_on_standard_error() {
 #[test]
 fn verbose_tells_what_the_library_logs_and_quiet_nothing() {
     let place = Place::with_files();
-    let holder = place.run("a", "echo > runs; sleep 60").start();
-    place.wait_for("runs");
+    let holder = holder(&place, "a", "never");
     let done = place.tool("-v run a -w 50ms -- true").done();
     assert!(done.err.contains("crosslock: debug: "), "{}", done.err);
     let done = place.tool("-q run a -w 50ms -- true").done();

@@ -1,7 +1,5 @@
 //! Many tools at once.
 
-use support::RedisServer;
-
 use crate::tool::{Place, Running};
 
 /// Adds one to a number, in a way that loses it when another does the same meanwhile.
@@ -16,8 +14,7 @@ fn count(place: &Place, options: &str) {
             .map(|_| place.run(options, ADD).start())
             .collect();
         for tool in tools {
-            let done = tool.done();
-            assert_eq!(done.code(), 0, "{}", done.err);
+            tool.ends(0);
         }
     }
     let number: usize = place.read("number").trim().parse().expect("a number");
@@ -32,8 +29,7 @@ fn no_addition_is_lost_with_files() {
 
 #[test]
 fn no_addition_is_lost_with_a_server() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     count(&place, "a");
     count(&place, "a b");
 }

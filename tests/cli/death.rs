@@ -1,10 +1,10 @@
 //! What becomes of the command when the tool dies.
 
 use rustix::process::{Signal, kill_process};
-use support::{RedisServer, wait_until};
+use support::wait_until;
 
 use crate::PATIENCE;
-use crate::beats::{BEAT, BEAT_BELOW, BEAT_ON};
+use crate::holders::{BEAT, BEAT_BELOW, BEAT_ON, end};
 use crate::tool::{Place, children, is_running};
 
 #[test]
@@ -61,8 +61,7 @@ fn command_dies_also_when_tool_and_watchdog_are_killed() {
 
 #[test]
 fn watchdog_that_was_killed_is_replaced() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let mut tool = place
         .run("a --ttl 2s --kill-after 200ms", BEAT_BELOW)
         .start();
@@ -86,47 +85,46 @@ fn command_may_inherit_the_lock() {
         .start();
     let command = place.wait_for("pid");
     tool.kill();
-    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
+    place.tool("run a -n -- true").ends(75);
     // It isn't stopped.
     place.wait_for("done");
-    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
+    place.tool("run a -n -- true").ends(75);
     let command = command
         .trim()
         .parse()
         .ok()
         .and_then(rustix::process::Pid::from_raw);
     kill_process(command.expect("a number"), Signal::KILL).expect("kill the command");
-    assert_eq!(place.tool("run a -- true").done().code(), 0);
+    place.tool("run a -- true").ends(0);
 }
 
 #[test]
 fn only_locks_in_files_can_be_inherited() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
-    let done = place.tool("run a --inherit -- true").done();
-    assert_eq!(done.code(), 64);
+    let (_server, place) = Place::with_server();
+    let done = place.tool("run a --inherit -- true").ends(64);
     assert!(
         done.err.contains("--inherit needs locks in files"),
         "{}",
         done.err
     );
-    assert_eq!(place.tool("run a -n -- true").done().code(), 0);
+    place.tool("run a -n -- true").ends(0);
 }
 
 #[test]
 fn what_inherited_the_lock_keeps_it_behind_the_command() {
     let place = Place::with_files();
-    let done = place
-        .run(
-            "a --inherit",
-            "(echo > runs; while ! test -e end; do sleep 0.02; done) > /dev/null & exit 3",
-        )
-        .done();
-    assert_eq!(done.code(), 3);
-    place.wait_for("runs");
-    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
-    std::fs::write(place.path("end"), "").expect("make a file");
-    assert_eq!(place.tool("run a -- true").done().code(), 0);
+    // The command's own 76 isn't the one that says that the lock is lost.
+    for status in [3, 76] {
+        let end = format!("end-{status}");
+        let script = format!(
+            "(echo > runs; while ! test -e {end}; do sleep 0.02; done) > /dev/null & exit {status}"
+        );
+        place.run("a --inherit", &script).ends(status);
+        place.wait_for("runs");
+        place.tool("run a -n -- true").ends(75);
+        self::end(&place, &end);
+        place.tool("run a -- true").ends(0);
+    }
 }
 
 fn watchdog(tool: &crate::tool::Running) -> rustix::process::Pid {
@@ -141,25 +139,12 @@ fn watchdog(tool: &crate::tool::Running) -> rustix::process::Pid {
     found.expect("there is one").0
 }
 
-/// The command's own 76 isn't the one that says that the lock is lost.
-#[test]
-fn what_inherited_the_lock_keeps_it_whatever_the_commands_status() {
-    let place = Place::with_files();
-    let script = "(echo > runs; while ! test -e end; do sleep 0.02; done) > /dev/null & exit 76";
-    assert_eq!(place.run("a --inherit", script).done().code(), 76);
-    place.wait_for("runs");
-    assert_eq!(place.tool("run a -n -- true").done().code(), 75);
-    std::fs::write(place.path("end"), "").expect("make a file");
-    assert_eq!(place.tool("run a -- true").done().code(), 0);
-}
-
 /// As if the tool had been stopped, since it took the lock, for longer than the lease: then nobody is there to kill it.
 #[test]
 fn command_whose_time_is_over_is_not_started() {
     let place = Place::with_files();
     let inner = ["__exec", "0", "1", "text", "touch", "entered"];
-    let done = place.tool_with(&inner).done();
-    assert_eq!(done.code(), 76);
+    let done = place.tool_with(&inner).ends(76);
     assert!(done.err.contains("the lock is lost"), "{}", done.err);
     assert!(!place.path("entered").exists());
 }

@@ -6,8 +6,7 @@ use support::{RedisServer, Setup};
 
 use crate::golden::assert_golden;
 use crate::holders::json;
-use crate::screen::on_terminal;
-use crate::tool::Place;
+use crate::tool::{Place, on_terminal};
 
 /// Without what differs from server to server, and from machine to machine.
 fn stable(printed: &str) -> String {
@@ -28,8 +27,7 @@ fn stable(printed: &str) -> String {
 
 #[test]
 fn weak_server_is_told_with_status_1() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let done = place.tool("doctor").done();
     assert_eq!((done.code(), &*done.err), (1, ""));
     assert_golden("doctor.pipe", &stable(&done.out), &[]);
@@ -95,16 +93,14 @@ fn directory_is_looked_at() {
     }
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(place.path("locks"), mode).expect("change the mode");
-    let done = place.tool("doctor").done();
-    assert_eq!(done.code(), 1);
+    let done = place.tool("doctor").ends(1);
     assert!(done.out.contains("weak\tdirectory\t"), "{}", done.out);
 }
 
 #[test]
 fn place_may_be_an_argument() {
     let (place, other) = (Place::with_files(), Place::with_files());
-    let done = place.tool_with(&["doctor", other.url()]).done();
-    assert_eq!(done.code(), 0, "{}{}", done.out, done.err);
+    let done = place.tool_with(&["doctor", other.url()]).ends(0);
     let named = other.dir().display().to_string();
     assert!(done.out.contains(&named), "{}", done.out);
     assert!(!place.path("locks").exists());

@@ -39,11 +39,10 @@ fn bash_understands_its_completions() {
 fn each_shell_has_completions_and_no_other() {
     let place = Place::with_files();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let done = place.tool(&format!("completions {shell}")).done();
-        assert_eq!(done.code(), 0);
+        let done = place.tool(&format!("completions {shell}")).ends(0);
         assert!(done.out.contains("doctor"), "{shell}");
     }
-    assert_eq!(place.tool("completions csh").done().code(), 64);
+    place.tool("completions csh").ends(64);
 }
 
 #[test]

@@ -108,16 +108,3 @@ fn aligned(text: &str) -> String {
     }
     text
 }
-
-#[test]
-fn what_differs_from_run_to_run_has_words() {
-    let line = "2026-01-02T03:04:05.678Z\theld\ta\thost/4711\t12.345\t1795330787332861\t1/3";
-    assert_eq!(
-        normal(line, &[4711]),
-        "MOMENT\theld\ta\thost/PID-0\tSECONDS\tTOKEN\t1/3"
-    );
-    assert_eq!(
-        normal("a   since 12 s     47112", &[4711]),
-        "a  since TIME  47112"
-    );
-}

@@ -4,8 +4,7 @@ use support::RedisServer;
 
 use crate::golden::assert_golden;
 use crate::holders::{end, holder, json, pid, wait_for_waiters};
-use crate::screen::on_terminal;
-use crate::tool::{Place, Running};
+use crate::tool::{Place, Running, on_terminal};
 
 /// One lock with a label and two that wait, one of readers, and one of which a permit is out.
 fn busy(place: &Place) -> (Vec<Running>, Vec<u32>) {
@@ -26,11 +25,9 @@ fn busy(place: &Place) -> (Vec<Running>, Vec<u32>) {
 
 #[test]
 fn locks_are_listed_with_tabs_in_a_pipe_and_in_columns_on_a_terminal() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let (_busy, pids) = busy(&place);
-    let done = place.tool("ls").done();
-    assert_eq!(done.code(), 0, "{}", done.err);
+    let done = place.tool("ls").ends(0);
     assert_golden("ls.pipe", &done.out, &pids);
     assert_golden("show.pipe", &place.tool("show deploy").done().out, &pids);
     assert_golden("ls.terminal", &on_terminal(&place, "$X ls", "").out, &pids);
@@ -43,8 +40,7 @@ fn locks_are_listed_with_tabs_in_a_pipe_and_in_columns_on_a_terminal() {
 
 #[test]
 fn json_has_a_line_for_each_lock() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let (_busy, pids) = busy(&place);
     let done = place.tool("--json ls").done();
     let locks: Vec<_> = done.out.lines().map(json).collect();
@@ -77,8 +73,7 @@ fn json_has_a_line_for_each_lock() {
 
 #[test]
 fn prefix_chooses_and_nothing_is_nothing() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let _holders = ["app-1", "app-2", "other"].map(|name| holder(&place, name, "end"));
     let names = |args: &str| {
         let out = place.tool(args).done().out;
@@ -96,8 +91,7 @@ fn prefix_chooses_and_nothing_is_nothing() {
 
 #[test]
 fn control_characters_do_not_reach_a_terminal_or_break_a_line() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let name = "a\x1b[2J\tb\n\u{202e}c";
     let args = ["run", name, "--", "sh", "-c", "echo > began; sleep 60"];
     let _holder = place.tool_with(&args).start();
@@ -118,8 +112,7 @@ fn control_characters_do_not_reach_a_terminal_or_break_a_line() {
 /// Anything may stand in the key that a foreign program has written.
 #[test]
 fn holder_steers_no_terminal_by_what_run_says() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (server, place) = Place::with_server();
     let owner = "52ba0d04-7209-4675-a9af-9beb645dd8c5/h\x1b[2J/1/2/\u{202e}label";
     let _: String = server.query(&["SET", "{crosslock:a}", owner]);
     let done = place.tool("run a -n -- true").done();
@@ -141,14 +134,12 @@ fn server_that_is_gone_or_refuses_has_its_status() {
         .start();
     let place = Place::with_locks_at(&server.url_as("few:pw"));
     for verb in ["ls", "show a", "break --yes a"] {
-        let done = place.tool(verb).done();
-        assert_eq!(done.code(), 77, "{verb}: {}", done.err);
+        let done = place.tool(verb).ends(77);
         assert!(!done.err.contains("pw"), "{}", done.err);
     }
     drop(server);
     for verb in ["ls", "show a", "break --yes a", "watch", "doctor", "bench"] {
-        let done = place.tool(verb).done();
-        assert_eq!(done.code(), 69, "{verb}: {}", done.err);
+        let done = place.tool(verb).ends(69);
         assert!(done.err.starts_with("crosslock: "), "{}", done.err);
     }
 }

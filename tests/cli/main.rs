@@ -1,7 +1,6 @@
 //! The program `crosslock`: what its verbs print, with which status they end, and what becomes of commands under a
 //! lock.
 
-mod beats;
 mod bench;
 mod breaks;
 mod command;
@@ -13,8 +12,6 @@ mod golden;
 mod holders;
 mod loss;
 mod ls_and_show;
-mod program;
-mod screen;
 mod signals;
 mod statuses;
 mod terminal;

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use support::{RedisServer, wait_until};
 
 use crate::PATIENCE;
+use crate::holders::holder;
 use crate::tool::{Place, Running, children, wait_until_asleep, wait_until_stopped};
 
 const FORWARDED: [(Signal, &str, i32); 6] = [
@@ -42,7 +43,7 @@ fn each_ends_the_command_that_doesnt_heed_it() {
         place.wait_for("runs");
         wait_for_sleep(&tool);
         tool.signal(signal);
-        assert_eq!(tool.done().code(), code);
+        tool.ends(code);
     }
 }
 
@@ -74,19 +75,18 @@ fn grandchildren_get_it() {
 fn each_ends_the_wait() {
     let server = RedisServer::start();
     for place in [Place::with_files(), Place::with_locks_at(&server.url())] {
-        let holder = place.run("a", "echo > runs; sleep 60").start();
-        place.wait_for("runs");
+        let holder = holder(&place, "a", "never");
         for (signal, _, code) in FORWARDED {
             let waits = ["-v", "run", "a", "--", "sh", "-c", "echo > entered"];
             let tool = place.tool_with(&waits).start();
             tool.wait_for_err("waiting for lock");
             tool.signal(signal);
-            assert_eq!(tool.done().code(), code);
+            tool.ends(code);
         }
         assert!(!place.path("entered").exists());
         drop(holder);
         // Nobody stands in the line any more.
-        assert_eq!(place.run("a -w 30s", "true").done().code(), 0);
+        place.run("a -w 30s", "true").ends(0);
     }
 }
 
@@ -102,7 +102,7 @@ fn tool_and_command_stop_and_go_on_together() {
     tool.signal(Signal::CONT);
     wait_until_asleep(&command);
     tool.signal(Signal::TERM);
-    assert_eq!(tool.done().code(), 143);
+    tool.ends(143);
 }
 
 /// Waits until the shell of the command has become sleep(1).

@@ -5,18 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 
 use support::RedisServer;
 
+use crate::holders::holder;
 use crate::tool::Place;
-
-fn code(place: &Place, args: &str) -> i32 {
-    place.tool(args).done().code()
-}
 
 #[test]
 fn commands_status_is_given() {
     let place = Place::with_files();
     for code in [0, 1, 3, 75, 255] {
-        let done = place.run("a", &format!("exit {code}")).done();
-        assert_eq!(done.code(), code);
+        let done = place.run("a", &format!("exit {code}")).ends(code);
         assert_eq!(done.err, "");
     }
 }
@@ -26,15 +22,14 @@ fn command_that_a_signal_ended_gives_128_and_the_signal() {
     let place = Place::with_files();
     for (signal, code) in [("TERM", 143), ("KILL", 137), ("INT", 130)] {
         let script = format!("kill -{signal} $$");
-        assert_eq!(place.run("a", &script).done().code(), code);
+        place.run("a", &script).ends(code);
     }
 }
 
 #[test]
 fn taken_lock_gives_75_or_what_was_asked_for() {
     let place = Place::with_files();
-    let holder = place.run("a", "echo > runs; sleep 60").start();
-    place.wait_for("runs");
+    let holder = holder(&place, "a", "never");
     for (options, expected) in [
         ("-n", 75),
         ("-w 50ms", 75),
@@ -43,8 +38,7 @@ fn taken_lock_gives_75_or_what_was_asked_for() {
     ] {
         let done = place
             .tool(&format!("run a {options} -- touch entered"))
-            .done();
-        assert_eq!(done.code(), expected, "{options}");
+            .ends(expected);
         assert_eq!(
             done.err.contains("a is taken"),
             expected != 0,
@@ -53,8 +47,8 @@ fn taken_lock_gives_75_or_what_was_asked_for() {
         );
     }
     assert!(!place.path("entered").exists());
-    assert_eq!(code(&place, "run b a -n -- true"), 75);
-    assert_eq!(code(&place, "-q run a -n -- true"), 75);
+    place.tool("run b a -n -- true").ends(75);
+    place.tool("-q run a -n -- true").ends(75);
     drop(holder);
 }
 
@@ -67,13 +61,12 @@ fn command_that_cant_be_run_gives_what_env_gives() {
         ("./file", 126),
         ("no-such-command", 127),
     ] {
-        let done = place.tool(&format!("run a -- {command}")).done();
-        assert_eq!(done.code(), expected, "{command}");
+        let done = place.tool(&format!("run a -- {command}")).ends(expected);
         let text = format!("crosslock: can't run {command}: ");
         assert!(done.err.starts_with(&text), "{}", done.err);
     }
     // It holds nothing afterwards.
-    assert_eq!(code(&place, "run a -n -- true"), 0);
+    place.tool("run a -n -- true").ends(0);
 }
 
 #[test]
@@ -95,10 +88,10 @@ fn wrong_usage_gives_64() {
         "--namespace a/b run a -- true",
         "-q -v run a -- true",
     ] {
-        assert_eq!(code(&place, args), 64, "{args}");
+        place.tool(args).ends(64);
     }
-    assert_eq!(code(&place, "--help"), 0);
-    assert_eq!(code(&place, "--version"), 0);
+    place.tool("--help").ends(0);
+    place.tool("--version").ends(0);
 }
 
 #[test]
@@ -111,8 +104,7 @@ fn wrong_arguments_steer_no_terminal_when_they_are_repeated() {
         &["run", "a", "--ttl", odd],
         &["completions", odd],
     ] {
-        let done = place.tool_with(args).done();
-        assert_eq!(done.code(), 64);
+        let done = place.tool_with(args).ends(64);
         let is_escaped = done.err.contains(r"a\u{1b}[2J\u{202e}");
         assert!(
             is_escaped && !done.err.contains(['\x1b', '\u{202e}']),
@@ -134,8 +126,7 @@ fn server_that_cant_be_reached_gives_69_and_its_password_isnt_shown() {
         "--json run a -n -- true",
         "test a",
     ] {
-        let done = place.tool(args).done();
-        assert_eq!(done.code(), 69, "{}", done.err);
+        let done = place.tool(args).ends(69);
         assert!(!done.err.contains("hunter2"), "{}", done.err);
     }
 }
@@ -144,100 +135,94 @@ fn server_that_cant_be_reached_gives_69_and_its_password_isnt_shown() {
 fn server_that_refuses_the_user_gives_77() {
     let server = RedisServer::builder().password("right").start();
     let place = Place::with_locks_at(&server.url_as(":wrong"));
-    let done = place.tool("run a -n -- true").done();
-    assert_eq!(done.code(), 77, "{}", done.err);
+    let done = place.tool("run a -n -- true").ends(77);
     assert!(!done.err.contains("wrong"), "{}", done.err);
 }
 
 #[test]
 fn command_that_runs_too_long_gives_124() {
     let place = Place::with_files();
-    let done = place.run("a --max-run 200ms", "sleep 60").done();
-    assert_eq!(done.code(), 124);
-    // One that ignores the signal is killed.
-    let options = "a --max-run 200ms --kill-after 200ms";
-    let script = "trap : TERM; while :; do sleep 0.05; done";
-    let done = place.run(options, script).done();
-    assert_eq!(done.code(), 124);
-    assert!(done.err.contains("has run for too long"), "{}", done.err);
-    // The signal can be chosen, and the command can clean up.
-    let script = "trap 'echo clean; exit 0' INT; while :; do sleep 0.05; done";
-    let done = place.run("a --max-run 500ms --signal INT", script).done();
-    assert_eq!((done.code(), &*done.out), (124, "clean\n"));
-    assert_eq!(place.run("a --max-run 60s", "exit 3").done().code(), 3);
-}
-
-/// A variable that a pipeline left empty, for instance.
-#[test]
-fn empty_url_is_refused() {
-    let place = Place::with_locks_at("");
-    for args in ["run a -- touch entered", "--url= run a -- touch entered"] {
-        let done = place.tool(args).done();
-        assert_eq!(done.code(), 64, "{}", done.err);
-        assert!(!place.path("entered").exists());
+    place.run("a --max-run 200ms", "sleep 60").ends(124);
+    // One that ignores the signal is killed. The letters are those of timeout(1).
+    for kill_after in ["--kill-after", "-k"] {
+        let options = format!("a --max-run 200ms {kill_after} 200ms");
+        let script = "trap : TERM; while :; do sleep 0.05; done";
+        let done = place.run(&options, script).ends(124);
+        assert!(done.err.contains("has run for too long"), "{}", done.err);
     }
+    // The signal can be chosen, and the command can clean up.
+    for signal in ["--signal", "-s"] {
+        let script = "trap 'echo clean; exit 0' INT; while :; do sleep 0.05; done";
+        let options = format!("a --max-run 500ms {signal} INT");
+        let done = place.run(&options, script).done();
+        assert_eq!((done.code(), &*done.out), (124, "clean\n"), "{}", done.err);
+    }
+    place.run("a --max-run 60s", "exit 3").ends(3);
 }
 
-/// A default in its place would be locks that exclude nobody.
-#[test]
-fn url_that_is_no_text_is_refused() {
-    let place = Place::with_files();
-    let mut tool = place.run("a", "touch entered");
-    let url = OsStr::from_bytes(b"redis://host\xff/");
-    tool.command.env("CROSSLOCK_URL", url);
-    let done = tool.done();
-    assert_eq!(done.code(), 64, "{}", done.err);
-    assert!(done.err.contains("isn't UTF-8"), "{}", done.err);
-    assert!(!place.path("entered").exists());
-}
-
-/// Each process has a memory of its own.
+/// A default in place of one that a pipeline left empty, or that is no text, would be locks that exclude nobody; and
+/// each process has a memory of its own.
 #[test]
 fn no_command_runs_under_a_lock_that_nobody_sees() {
-    for url in ["memory:", "memory:shared"] {
-        let place = Place::with_locks_at(url);
-        let done = place.tool("run a -- touch entered").done();
-        assert_eq!(done.code(), 64, "{}", done.err);
+    let no_text = OsStr::from_bytes(b"redis://host\xff/");
+    for url in [
+        no_text,
+        "".as_ref(),
+        "memory:".as_ref(),
+        "memory:shared".as_ref(),
+    ] {
+        let place = Place::with_files();
+        let mut tool = place.tool("run a -- touch entered");
+        tool.command.env("CROSSLOCK_URL", url);
+        let done = tool.ends(64);
+        assert_eq!(
+            done.err.contains("isn't UTF-8"),
+            url == no_text,
+            "{}",
+            done.err
+        );
         assert!(!place.path("entered").exists());
     }
+    Place::with_files().tool("--url= run a -- true").ends(64);
 }
 
 #[test]
 fn time_that_no_clock_can_tell_is_refused() {
     let place = Place::with_files();
     for option in ["-w", "--ttl", "--kill-after", "--max-run", "--at-least"] {
-        let done = place
+        place
             .tool(&format!("run a {option} 9999999999999999999 -- true"))
-            .done();
-        assert_eq!(done.code(), 64, "{option}: {}", done.err);
+            .ends(64);
     }
-    let done = place.tool("run a --max-run 1000000h -- true").done();
-    assert_eq!(done.code(), 0, "{}", done.err);
+    place.tool("run a --max-run 1000000h -- true").ends(0);
 }
 
 /// As an outage later does, also while the locker is opened.
 #[test]
 fn wait_goes_on_through_an_outage_at_its_beginning() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (server, place) = Place::with_server();
     server.kill();
-    let [bounded, endless] =
-        ["a -w 30s", "a"].map(|options| place.run(options, "echo ran").start());
+    let verbs = [
+        "run a -w 30s -- true",
+        "run a -- true",
+        "wait a -w 30s",
+        "wait a",
+    ];
+    let tools = verbs.map(|args| place.tool(args).start());
     crate::tool::pause(300);
     server.restart();
-    for tool in [bounded, endless] {
-        let done = tool.done();
-        assert_eq!((done.code(), &*done.out), (0, "ran\n"), "{}", done.err);
+    for tool in tools {
+        tool.ends(0);
     }
     server.kill();
     for options in ["run a -n -- true", "run a -w 300ms -- true"] {
-        assert_eq!(code(&place, options), 69, "{options}");
+        place.tool(options).ends(69);
     }
     // A signal ends such a wait, too.
     let tool = place.tool("run a -- true").start();
     crate::tool::pause(300);
     tool.signal(rustix::process::Signal::TERM);
-    assert_eq!(tool.done().code(), 143);
+    tool.ends(143);
 }
 
 #[test]
@@ -249,8 +234,7 @@ fn wrong_usage_is_json_for_programs() {
         "--json run a",
         "-q --json run a -w soon -- true",
     ] {
-        let done = place.tool(args).done();
-        assert_eq!(done.code(), 64, "{args}");
+        let done = place.tool(args).ends(64);
         let told: serde_json::Value =
             serde_json::from_str(&done.err).unwrap_or_else(|e| panic!("{args}: {e}: {}", done.err));
         assert_eq!(
@@ -267,28 +251,15 @@ fn wrong_usage_is_json_for_programs() {
 #[test]
 fn command_without_dashes_is_told_where_they_belong() {
     let place = Place::with_files();
-    let done = place.tool("run deploy echo hi").done();
-    assert_eq!(done.code(), 64);
+    let done = place.tool("run deploy echo hi").ends(64);
     let advice = "put `--` before the command: crosslock run deploy -- echo hi";
     assert!(done.err.contains(advice), "{}", done.err);
-    let done = place.tool("run deploy ls -la").done();
-    assert_eq!(done.code(), 64);
+    let done = place.tool("run deploy ls -la").ends(64);
     assert!(
         done.err.contains("put `--` before the command"),
         "{}",
         done.err
     );
-}
-
-#[test]
-fn signal_and_time_to_stop_have_the_letters_of_timeout() {
-    let place = Place::with_files();
-    let script = "trap 'echo clean; exit 0' INT; while :; do sleep 0.05; done";
-    let done = place.run("a --max-run 500ms -s INT", script).done();
-    assert_eq!((done.code(), &*done.out), (124, "clean\n"), "{}", done.err);
-    let script = "trap : TERM; while :; do sleep 0.05; done";
-    let done = place.run("a --max-run 200ms -k 200ms", script).done();
-    assert_eq!(done.code(), 124, "{}", done.err);
 }
 
 /// Both may believe that they exclude each other.
@@ -307,9 +278,7 @@ fn locks_of_one_user_are_told_where_another_has_some_too() {
     let said = |args: &str| {
         let mut tool = place.tool(args);
         tool.command.env_remove("CROSSLOCK_URL");
-        let done = tool.done();
-        assert_eq!(done.code(), 0, "{}", done.err);
-        done.err
+        tool.ends(0).err
     };
     let hint = said(&format!("run {name} -- true"));
     let meant = said(&format!("--url file: run {name} -- true"));

@@ -7,9 +7,10 @@ use std::process::{Child, Stdio};
 use support::{RedisServer, wait_until};
 
 use crate::PATIENCE;
-use crate::program::{heeding_signals, program};
+use crate::holders::{end, holder};
 use crate::tool::{
-    Place, is_running, is_stopped, parent_of, wait_until_asleep, wait_until_stopped,
+    Place, heeding_signals, is_running, is_stopped, parent_of, program, wait_until_asleep,
+    wait_until_stopped,
 };
 
 /// A terminal with a shell, which has job control as that of a person.
@@ -153,14 +154,13 @@ fn ctrl_z_stops_the_command_and_fg_continues_it() {
         wait_until_asleep(&command);
         terminal.types("typed\n");
         terminal.shows("got typed");
-        assert_eq!(place.tool("run a -w 30s -- true").done().code(), 0);
+        place.tool("run a -w 30s -- true").ends(0);
     }
 }
 
 #[test]
 fn command_that_was_stopped_for_longer_than_its_lease_doesnt_go_on() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let mut terminal = Terminal::open(&place);
     let options = "--ttl 1500ms --kill-after 200ms";
     terminal.types(&format!(
@@ -170,8 +170,7 @@ fn command_that_was_stopped_for_longer_than_its_lease_doesnt_go_on() {
     wait_until_asleep(&command);
     terminal.types("\x1a");
     terminal.shows("Stopped");
-    let done = place.run("a", "exit 5").done();
-    assert_eq!(done.code(), 5);
+    place.run("a", "exit 5").ends(5);
     assert!(!is_running(&command));
     terminal.types("fg; echo then $?\n");
     terminal.shows("then 76");
@@ -206,15 +205,8 @@ fn terminal_is_as_before_when_a_command_is_killed() {
 
 #[test]
 fn waiting_line_tells_who_has_the_lock_and_is_cleared() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
-    let holder = place
-        .run(
-            "a --label deploy",
-            "echo > runs; while ! test -e end; do sleep 0.02; done",
-        )
-        .start();
-    place.wait_for("runs");
+    let (_server, place) = Place::with_server();
+    let holder = holder(&place, "a --label deploy", "end");
     let mut terminal = Terminal::open(&place);
     terminal.types("$X run a -- echo entered; echo status $?\n");
     terminal.shows("waiting for a: ");
@@ -222,7 +214,7 @@ fn waiting_line_tells_who_has_the_lock_and_is_cleared() {
         "/{} \"deploy\" has had it for ",
         holder.pid().as_raw_nonzero()
     ));
-    fs::write(place.path("end"), "").expect("make a file");
+    end(&place, "end");
     terminal.shows("\r\x1b[Kentered");
     // Not on anything but a terminal, and not with -q.
     drop(holder);

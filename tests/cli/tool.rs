@@ -8,11 +8,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::wait_until;
+use support::{RedisServer, wait_until};
 use tempfile::TempDir;
 
 use crate::PATIENCE;
-use crate::program::{heeding_signals, program};
 
 /// A directory with locks, and with what the tool and its commands write.
 pub(crate) struct Place {
@@ -33,6 +32,13 @@ impl Place {
         let dir = tempfile::tempdir().expect("make a directory");
         let url = url.to_owned();
         Place { dir, url }
+    }
+
+    /// Locks at a server of their own.
+    pub(crate) fn with_server() -> (RedisServer, Self) {
+        let server = RedisServer::start();
+        let place = Place::with_locks_at(&server.url());
+        (server, place)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -122,6 +128,15 @@ impl Tool {
     pub(crate) fn done(self) -> Done {
         self.start().done()
     }
+
+    /// Runs it to its end, with that status.
+    #[track_caller]
+    pub(crate) fn ends(self, code: i32) -> Done {
+        let what = format!("{:?}", self.command);
+        let done = self.done();
+        assert_eq!(done.code(), code, "{what}: {}{}", done.out, done.err);
+        done
+    }
 }
 
 /// The program while it runs; dropping it kills it.
@@ -174,6 +189,14 @@ impl Running {
             out: self.read("out"),
             err: self.read("err"),
         }
+    }
+
+    /// Waits until it ends with that status.
+    #[track_caller]
+    pub(crate) fn ends(self, code: i32) -> Done {
+        let done = self.done();
+        assert_eq!(done.code(), code, "{}{}", done.out, done.err);
+        done
     }
 
     fn read(&self, name: &str) -> String {
@@ -258,4 +281,38 @@ pub(crate) fn children(pid: Pid) -> Vec<(Pid, String)> {
 /// Waits for as long as a condition must hold to be believed.
 pub(crate) fn pause(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
+}
+
+/// The program, as cargo has built it for these tests.
+pub(crate) fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_crosslock")
+}
+
+/// A program that heeds every signal, also where these tests were started to ignore some: a shell that starts a job in
+/// the background has it ignore SIGINT and SIGQUIT.
+pub(crate) fn heeding_signals(program: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", program]);
+    command
+}
+
+/// What a shell does with the tool on a terminal that script(1) makes, of 80 columns, as nobody says otherwise. There
+/// it is `$X`, and somebody types `input`.
+pub(crate) fn on_terminal(place: &Place, script: &str, input: &str) -> Done {
+    terminal(place, script).input(input.as_bytes()).done()
+}
+
+pub(crate) fn terminal(place: &Place, script: &str) -> Tool {
+    let mut tool = place.tool("");
+    let mut command = heeding_signals("script");
+    command.args(["-q", "-e", "-f", "-c", script, "/dev/null"]);
+    command.envs(
+        tool.command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    command.env("X", program()).env_remove("NO_COLOR");
+    command.current_dir(place.dir());
+    tool.command = command;
+    tool
 }

@@ -4,13 +4,12 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use rustix::process::Signal;
-use support::{RedisServer, wait_until};
+use support::wait_until;
 
 use crate::PATIENCE;
 use crate::golden::assert_golden;
 use crate::holders::{end, holder, json, pid, wait_for_waiters};
-use crate::screen::terminal;
-use crate::tool::{Place, Running};
+use crate::tool::{Place, Running, terminal};
 
 #[track_caller]
 fn wait_for(watch: &Running, text: &str, count: usize) {
@@ -27,45 +26,35 @@ fn events(place: &Place, watch: &Running) -> Vec<u32> {
     let impatient = place.tool("run -w 4s deploy -- true").start();
     wait_for(watch, "waiting", 1);
     let pids = vec![pid(&next), pid(&impatient)];
-    assert_eq!(impatient.done().code(), 75);
+    impatient.ends(75);
     wait_for(watch, "left", 1);
     end(place, "end-other");
     wait_for(watch, "released", 1);
-    assert_eq!(next.done().code(), 0);
+    next.ends(0);
     pids
 }
 
 #[test]
-fn events_are_lines_in_a_pipe() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+fn events_are_lines_in_a_pipe_of_json_if_that_is_asked_for() {
+    let (_server, place) = Place::with_server();
     let first = holder(&place, "--label first deploy", "end");
+    let programs = place.tool("--json watch --interval 20ms").start();
+    wait_for(&programs, "holds", 1);
     let watch = place.tool("watch --interval 20ms").start();
     let mut pids = vec![pid(&first)];
     pids.extend(events(&place, &watch));
     watch.signal(Signal::INT);
-    let done = watch.done();
-    assert_eq!((done.code(), &*done.err), (0, ""));
+    let done = watch.ends(0);
+    assert_eq!(done.err, "");
     assert_golden("watch.pipe", &done.out, &pids);
-    end(&place, "end");
-}
 
-#[test]
-fn json_has_a_line_for_each_event() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
-    let first = holder(&place, "--label first deploy", "end");
-    let watch = place.tool("--json watch --interval 20ms").start();
-    events(&place, &watch);
-    watch.signal(Signal::TERM);
-    let done = watch.done();
-    assert_eq!(done.code(), 143);
+    wait_for(&programs, "released", 1);
+    programs.signal(Signal::TERM);
+    let done = programs.ends(143);
     let events: Vec<_> = done.out.lines().map(json).collect();
-    let words: Vec<_> = events
-        .iter()
-        .map(|event| event["event"].as_str().unwrap())
-        .collect();
-    assert_eq!(words, ["holds", "acquired", "waiting", "left", "released"]);
+    let words = events.iter().map(|event| event["event"].as_str().unwrap());
+    let expected = ["holds", "acquired", "waiting", "left", "released"];
+    assert!(words.eq(expected), "{}", done.out);
     assert_eq!(events[0]["party"]["label"], "first");
     assert_eq!(events[0]["party"]["pid"], pid(&first));
     assert_eq!(events[0]["name"], "deploy");
@@ -76,21 +65,18 @@ fn json_has_a_line_for_each_event() {
 
 #[test]
 fn one_lock_is_watched_by_its_name_and_for_as_long_as_asked() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let _holders = ["deploy", "other"].map(|name| holder(&place, name, "end"));
-    let done = place.tool("watch deploy --for 300ms").done();
-    assert_eq!(done.code(), 0);
+    let done = place.tool("watch deploy --for 300ms").ends(0);
     assert!(done.out.contains("\tholds\tdeploy\t"), "{}", done.out);
     assert_eq!(done.out.lines().count(), 1, "{}", done.out);
-    assert_eq!(place.tool("watch --interval 0").done().code(), 64);
+    place.tool("watch --interval 0").ends(64);
     end(&place, "end");
 }
 
 #[test]
 fn reader_that_goes_ends_it_without_a_word() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let _holder = holder(&place, "deploy", "end");
     let mut tool = place.tool("watch");
     let command = tool.command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -111,8 +97,7 @@ fn reader_that_goes_ends_it_without_a_word() {
 
 #[test]
 fn outage_is_told_and_survived() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (server, place) = Place::with_server();
     let _before = holder(&place, "before", "end");
     let watch = place.tool("watch --interval 50ms").start();
     wait_for(&watch, "\tholds\tbefore\t", 1);
@@ -126,8 +111,7 @@ fn outage_is_told_and_survived() {
 
 #[test]
 fn terminal_shows_who_has_it_and_gets_its_screen_back() {
-    let server = RedisServer::start();
-    let place = Place::with_locks_at(&server.url());
+    let (_server, place) = Place::with_server();
     let first = holder(&place, "--label first deploy", "end");
     let _second = place.tool("run --label second deploy -- true").start();
     wait_for_waiters(&place, "deploy", 1);
@@ -153,8 +137,7 @@ fn terminal_shows_who_has_it_and_gets_its_screen_back() {
                 .expect("run a shell")
                 .success()
         );
-        let done = watch.done();
-        assert_eq!(done.code(), status, "{:?}", done.out);
+        let done = watch.ends(status);
         assert!(done.out.ends_with("\x1b[?25h\x1b[?1049l"), "{:?}", done.out);
         std::fs::remove_file(place.path("pid")).expect("remove it");
     }
