@@ -25,6 +25,8 @@ pub(crate) struct Kind {
     pub(crate) try_once: fn(&Locker, &str) -> Result<Option<LockGuard>>,
     pub(crate) take_for: fn(&Locker, &str, Duration) -> Result<Option<LockGuard>>,
     pub(crate) take_until: fn(&Locker, &str, Instant) -> Result<Option<LockGuard>>,
+    /// What keeps it out that is most like it.
+    keep_out: Take,
     /// A holder that never releases it may have left something half done.
     pub(crate) is_exclusive: bool,
     /// Another may have it in the same way at the same time.
@@ -40,6 +42,7 @@ pub(crate) const KINDS: [Kind; 6] = [
         try_once: Locker::try_lock,
         take_for: Locker::try_lock_for,
         take_until: Locker::try_lock_until,
+        keep_out: Locker::lock,
         is_exclusive: true,
         is_shared: false,
     },
@@ -49,6 +52,7 @@ pub(crate) const KINDS: [Kind; 6] = [
         try_once: Locker::try_write,
         take_for: Locker::try_write_for,
         take_until: Locker::try_write_until,
+        keep_out: Locker::write,
         is_exclusive: true,
         is_shared: false,
     },
@@ -58,6 +62,7 @@ pub(crate) const KINDS: [Kind; 6] = [
         try_once: Locker::try_read,
         take_for: Locker::try_read_for,
         take_until: Locker::try_read_until,
+        keep_out: Locker::write,
         is_exclusive: false,
         is_shared: true,
     },
@@ -67,6 +72,7 @@ pub(crate) const KINDS: [Kind; 6] = [
         try_once: |lock, name| two(lock, name)?.try_acquire(),
         take_for: |lock, name, timeout| two(lock, name)?.try_acquire_for(timeout),
         take_until: |lock, name, end| two(lock, name)?.try_acquire_until(end),
+        keep_out: |lock, name| two(lock, name)?.acquire_many(2),
         is_exclusive: false,
         is_shared: true,
     },
@@ -76,6 +82,7 @@ pub(crate) const KINDS: [Kind; 6] = [
         try_once: |lock, name| two(lock, name)?.try_acquire_many(2),
         take_for: |lock, name, timeout| two(lock, name)?.try_acquire_many_for(2, timeout),
         take_until: |lock, name, end| two(lock, name)?.try_acquire_many_until(2, end),
+        keep_out: |lock, name| two(lock, name)?.acquire(),
         is_exclusive: false,
         is_shared: false,
     },
@@ -85,6 +92,7 @@ pub(crate) const KINDS: [Kind; 6] = [
         try_once: |lock, name| lock.try_lock_all(&pair(name)),
         take_for: |lock, name, timeout| lock.try_lock_all_for(&pair(name), timeout),
         take_until: |lock, name, end| lock.try_lock_all_until(&pair(name), end),
+        keep_out: |lock, name| lock.lock_all(&pair(name)),
         is_exclusive: true,
         is_shared: false,
     },
@@ -133,7 +141,7 @@ pub(crate) fn guard_tells_of_its_lock_until_it_is_released(place: &Place) {
         for by_drop in [false, true] {
             let before = place.lock(kind.name).unwrap().fencing_token();
             let guard = (kind.take)(place, kind.name).unwrap();
-            let token = guard.fencing_token();
+            let mut token = guard.fencing_token();
             assert!(token > before && guard.name().contains(kind.name));
             assert_tells_of_its_lock(&guard);
             assert_discreet(&debugged(&guard));
@@ -147,7 +155,11 @@ pub(crate) fn guard_tells_of_its_lock_until_it_is_released(place: &Place) {
             }
             let end = lost.recv_timeout(PATIENCE);
             assert_eq!(end, Err(RecvTimeoutError::Disconnected));
-            drop(again);
+            if let Some(again) = again {
+                again.verify().unwrap();
+                assert!(again.fencing_token() > token);
+                token = again.fencing_token();
+            }
             let next = place.try_lock(kind.name).unwrap();
             let next = next.expect("it was released");
             assert!(next.fencing_token() > token && !next.was_abandoned());
@@ -167,8 +179,11 @@ pub(crate) fn each_call_is_served_when_its_lock_is_free(place: &Place) {
             for call in calls {
                 let guard = call().unwrap().expect("it is free");
                 drop(release_meanwhile(guard, || place.lock(name)).unwrap());
-                let guard = release_meanwhile(place.lock(name).unwrap(), call).unwrap();
-                guard.expect("it was released").verify().unwrap();
+                for keep_out in [Locker::lock as Take, kind.keep_out] {
+                    let guard = keep_out(place, name).unwrap();
+                    let guard = release_meanwhile(guard, call).unwrap();
+                    guard.expect("it was released").verify().unwrap();
+                }
             }
             let guard = (kind.try_once)(lock, name).unwrap();
             guard.expect("it is free").unlock().unwrap();
@@ -180,19 +195,21 @@ pub(crate) fn each_call_ends_in_time(place: &Place) {
     const TIMEOUT: Duration = Duration::from_millis(40);
     each_kind(|kind| {
         let (name, other) = (kind.name, place.other());
-        let _guard = place.lock(name).unwrap();
-        for lock in [place as &Locker, &other] {
-            let end = || Instant::now() + TIMEOUT;
+        let in_vain = |lock: &Locker| {
+            let (nothing, end) = (Duration::ZERO, || Instant::now() + TIMEOUT);
             assert!((kind.try_once)(lock, name).unwrap().is_none());
             assert_times_out(TIMEOUT, || (kind.take_for)(lock, name, TIMEOUT));
             assert_times_out(TIMEOUT, || (kind.take_until)(lock, name, end()));
-            let nothing = Duration::ZERO;
             assert_times_out(nothing, || (kind.take_for)(lock, name, nothing));
-        }
+        };
+        let guard = place.lock(name).unwrap();
+        [place as &Locker, &other].into_iter().for_each(in_vain);
         // It holds none of several that it can't have.
-        kind.names()[1..]
-            .iter()
-            .for_each(|name| assert_free(place, name));
+        let more = kind.names().split_off(1);
+        more.iter().for_each(|name| assert_free(place, name));
+        drop(guard);
+        let _guard = (kind.keep_out)(place, name).unwrap();
+        [place as &Locker, &other].into_iter().for_each(in_vain);
     });
 }
 

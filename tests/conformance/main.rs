@@ -235,7 +235,6 @@ for_every_engine! {
             readers_are_inside_together_and_a_writer_alone
             threads_read_together_and_write_alone
             writer_that_gives_up_lets_readers_in
-            readers_have_tokens_of_their_own
             who_only_tries_keeps_nobody_out
             dead_reader_does_not_live_on_through_others
             short_lease_shortens_no_other

@@ -84,17 +84,6 @@ pub(crate) fn writer_that_gives_up_lets_readers_in(place: &Place) {
     assert!(place.try_read("a").unwrap().is_some());
 }
 
-pub(crate) fn readers_have_tokens_of_their_own(place: &Place) {
-    let written = place.write("a").unwrap().fencing_token();
-    let (one, two) = (place.read("a").unwrap(), place.read("a").unwrap());
-    assert!(written < one.fencing_token() && one.fencing_token() < two.fencing_token());
-    one.unlock().unwrap();
-    two.verify().unwrap();
-    let last = two.fencing_token();
-    two.unlock().unwrap();
-    assert!(place.write("a").unwrap().fencing_token() > last);
-}
-
 pub(crate) fn who_only_tries_keeps_nobody_out(place: &Place) {
     let hasty = place.builder().attempts(3).build().unwrap();
     let _reading = place.read("a").unwrap();
