@@ -11,7 +11,6 @@ mod etcd_leases;
 mod etcd_lost_answers;
 mod etcd_members;
 mod etcd_operators;
-mod etcd_recipe;
 mod etcd_restored;
 
 use std::time::Duration;

@@ -5,10 +5,8 @@
 mod attacks;
 mod commands;
 mod crashes;
-mod increments;
 mod late_copies;
 mod lost_replies;
-mod readers;
 mod several;
 mod turns;
 mod values;

@@ -1,4 +1,4 @@
-//! Who is let in next, on one server.
+//! Who is let in next, on one server, and how long many processes wait that read beside one that writes.
 
 use std::sync::mpsc;
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use crosslock::{LockGuard, Locker, Result};
 
 use super::*;
-use support::RedisServer;
+use support::{Child, RedisServer};
 
 /// Those that want the lock, each on a thread and a locker of its own, in the order in which they were let in.
 struct Turns<'a> {
@@ -128,4 +128,44 @@ fn all_ways_to_hold_a_name_wait_in_one_line() {
     drop(turns.assert_next("lock"));
     drop(turns.assert_next("late permit"));
     drop(turns.assert_next("several"));
+}
+
+const ROLE: &str = "TEST_ROLE";
+const FOR_MS: &str = "TEST_FOR_MS";
+
+/// What all tell one another while they are inside, on the server itself.
+const READING: &str = "reading";
+const WRITING: &str = "writing";
+
+fn start(server: &RedisServer, role: &str, time: Duration) -> Child {
+    let (url, time) = (server.url(), time.as_millis().to_string());
+    let args = [(URL, &*url), (TTL, "10000"), (ROLE, role), (FOR_MS, &time)];
+    Child::spawn("reads or writes", &args)
+}
+
+/// How often it was inside, and how long it waited for that at most.
+#[track_caller]
+fn took(child: &mut Child) -> (u64, Duration) {
+    let line = child.wait_for("took", PATIENCE);
+    let (turns, longest) = line.split_once(' ').unwrap();
+    (turns.parse().unwrap(), millis(longest.parse().unwrap()))
+}
+
+#[test]
+fn neither_eight_readers_nor_a_writer_wait_for_long() {
+    let server = RedisServer::start();
+    let time = Duration::from_secs(3);
+    let watch = Stopwatch::start();
+    let mut readers: Vec<_> = (0..8).map(|_| start(&server, "reads", time)).collect();
+    let mut writer = start(&server, "writes", time);
+    let children = readers.iter_mut().chain([&mut writer]);
+    let (turns, longest): (Vec<_>, Vec<_>) = children.map(took).unzip();
+    assert!(turns.iter().all(|turns| *turns >= 20), "{turns:?} turns");
+    // A turn of all takes some milliseconds.
+    watch.assert_took(*longest.iter().max().unwrap(), millis(250));
+    for key in [READING, WRITING] {
+        assert_eq!(server.get(key).as_deref(), Some("0"));
+        server.query::<()>(&["DEL", key]);
+    }
+    assert_nothing_left(&server);
 }

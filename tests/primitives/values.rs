@@ -1,12 +1,17 @@
-//! Values that a server keeps.
+//! Values that a server keeps, and a counter whose processes are killed and stopped.
+//!
+//! Each process notes in a file, a byte each, when it is about to unlock and what came of it: a byte that was written
+//! outlives the process.
 
+use std::fs::{self, File};
+use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
 use crosslock::{Locker, MutexGuard};
 
 use super::*;
-use support::{Proxy, RedisServer};
+use support::{Child, Proxy, RedisServer};
 
 /// Adds one so often on each of so many threads of one locker, with pauses of any length in between, so that one thread
 /// may come at every step of another's; gives what came of it.
@@ -64,4 +69,82 @@ fn timed_call_ends_in_time_although_the_value_does_not_arrive() {
         holder.unlock().unwrap();
         waiter.join().unwrap();
     });
+}
+
+const NOTES: &str = "TEST_NOTES";
+
+/// What processes note.
+const BEGUN: u8 = b'b';
+const OK: u8 = b'o';
+const LOST: u8 = b'l';
+
+/// What became of increments.
+#[derive(Debug)]
+struct Outcomes {
+    ok: u64,
+    lost: u64,
+    /// Wasn't known, or wasn't noted any more.
+    unseen: u64,
+}
+
+/// What all have noted there.
+fn outcomes(notes: &Path) -> Outcomes {
+    let files = fs::read_dir(notes).unwrap();
+    let words = files.flat_map(|file| fs::read(file.unwrap().path()).unwrap());
+    let words: Vec<_> = words.collect();
+    let count = |word: u8| words.iter().filter(|one| **one == word).count() as u64;
+    let (ok, lost) = (count(OK), count(LOST));
+    let unseen = count(BEGUN) - ok - lost;
+    Outcomes { ok, lost, unseen }
+}
+
+/// A process that increments until it is killed.
+fn start(server: &RedisServer, ttl: Duration, notes: &Path) -> Child {
+    let file = notes.join(fs::read_dir(notes).unwrap().count().to_string());
+    File::create(&file).unwrap();
+    let (url, ttl) = (server.url(), ttl.as_millis().to_string());
+    let args = [(URL, &*url), (TTL, &ttl), (NOTES, file.to_str().unwrap())];
+    let mut child = Child::spawn("increments and notes", &args);
+    child.tell(&u64::MAX.to_string());
+    child
+}
+
+#[test]
+fn increments_that_were_committed_count_although_processes_are_killed_and_stopped() {
+    const INCREMENTS: u64 = 10_000;
+    const TTL: Duration = millis(300);
+    let server = RedisServer::start();
+    let dir = tempfile::tempdir().unwrap();
+    let notes = dir.path();
+    let mut children = [(); 4].map(|()| start(&server, TTL, notes));
+    let mut random = fastrand::Rng::new();
+    let (begun, mut kills) = (Instant::now(), 0);
+    while outcomes(notes).ok < INCREMENTS {
+        thread::sleep(millis(random.u64(500..1000)));
+        let one = random.usize(..children.len());
+        if random.bool() {
+            children[one].kill();
+            children[one] = start(&server, TTL, notes);
+            kills += 1;
+        } else {
+            children[one].stop();
+            thread::sleep(TTL + millis(150));
+            children[one].cont();
+        }
+        assert!(begun.elapsed() < 10 * PATIENCE, "{:?}", outcomes(notes));
+    }
+    for child in &mut children {
+        child.kill();
+        kills += 1;
+    }
+    let Outcomes { ok, lost, unseen } = outcomes(notes);
+    let value: u64 = server.get(VALUE).unwrap().parse().unwrap();
+    let story = format!("{value} with {ok} committed, {lost} lost, {unseen} unseen, {kills} kills");
+    assert!((ok..=ok + unseen).contains(&value), "{story}");
+    // So the upper bound says something.
+    assert!(unseen <= kills, "{story}");
+    // The next one finds it as it is, and clears the line of the dead.
+    let counter = open(&server).mutex(NAME, 0).unwrap();
+    assert_eq!(*counter.lock().unwrap(), value);
+    assert_nothing_left(&server);
 }

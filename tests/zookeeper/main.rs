@@ -4,8 +4,6 @@
 #![cfg(feature = "zookeeper")]
 
 mod zookeeper_hosts;
-mod zookeeper_login;
-mod zookeeper_majority;
 mod zookeeper_observers;
 mod zookeeper_proof;
 mod zookeeper_sessions;

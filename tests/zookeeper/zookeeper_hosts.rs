@@ -1,4 +1,4 @@
-//! Hosts that don't answer, and hosts that are something else.
+//! Hosts that don't answer, hosts that are something else, and nodes that belong to the login that makes them.
 
 use super::*;
 use crosslock::Error;
@@ -110,4 +110,39 @@ fn members_without_a_leader_are_told() {
     wait_until("it to serve nobody", PATIENCE, || member.mode().is_none());
     let opened = builder(&ensemble.url()).build();
     support::assert_like!(opened, Err(Error::Unavailable { .. }));
+}
+
+const NO_AUTH: i32 = -102;
+
+fn login(server: &ZooKeeper, login: &str) -> String {
+    format!("{}?auth=digest:{login}", server.url_at("locks"))
+}
+
+#[test]
+fn others_have_no_access_to_the_nodes_of_a_login() {
+    let server = setup().proxies().start();
+    let locker = open(&login(&server, "me:secret"));
+    let guard = held(&locker);
+    let mut stranger = server.session();
+    assert_eq!(stranger.children("/locks"), Err(NO_AUTH));
+    stranger.close();
+    // Who doesn't have the login is told so, and who has it waits.
+    for url in [server.url_at("locks"), login(&server, "me:other")] {
+        let opened = builder(&url).build();
+        let refused = opened.and_then(|locker| locker.try_lock(NAME));
+        match refused {
+            Err(error @ Error::Denied { .. }) => {
+                assert!(!format!("{error} {error:?}").contains("other"));
+            }
+            other => panic!("{url}: {other:?}"),
+        }
+    }
+    let other = open(&login(&server, "me:secret"));
+    assert!(other.try_lock(NAME).expect("try_lock").is_none());
+    // The login is of a connection: the next one has it, too.
+    server.proxy().set(Fault::Refuse);
+    server.proxy().set(Fault::None);
+    guard.verify().expect("verify");
+    drop(guard);
+    assert_works(&other);
 }

@@ -1,6 +1,10 @@
-//! A lease lasts no longer than the leader is known to keep the session.
+//! A lease lasts no longer than the leader is known to keep the session, and waiters whose servers have lost their
+//! majority cost little.
 
 use super::*;
+use std::sync::mpsc;
+use std::thread;
+use support::Thread;
 
 /// Servers that are cut off from each other notice that late, and serve meanwhile.
 fn slow_to_notice() -> Ensemble {
@@ -26,10 +30,10 @@ fn server_that_is_cut_off_from_its_leader_extends_no_lease() {
     ensemble.cut(follower, leader);
     // It goes on serving those that it has.
     assert_eq!(ensemble.member(follower).sessions().len(), 1);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let waits = scope.spawn(|| held(&other));
         while !waits.is_finished() {
-            std::thread::sleep(millis(1));
+            thread::sleep(millis(1));
         }
         // Looked at after the other has it: at no moment do both.
         assert!(!guard.is_held());
@@ -66,7 +70,7 @@ fn replaced_leader_that_goes_on_extends_no_lease() {
     ensemble.stop(old);
     ensemble.wait_for_other_leader(old);
     // Time that sessions have had with the other leader.
-    std::thread::sleep(TICK * 4);
+    thread::sleep(TICK * 4);
     ensemble.go_on(old);
     let next = held(&other);
     assert!(!guard.is_held(), "{:?} are left", guard.remaining());
@@ -116,9 +120,78 @@ fn reader_after_a_downgrade_counts_no_longer_than_the_session_is_proven() {
     let locker = builder(&server.url()).ttl(ttl).build().expect("open");
     let writing = locker.write(NAME).expect("write");
     // A new session counts at once. What is proven later is more than a tick old.
-    std::thread::sleep(tick * 4);
+    thread::sleep(tick * 4);
     let reading = writing.downgrade().expect("downgrade");
     let left = reading.remaining();
     assert!(left <= ttl - tick, "{left:?}");
     assert!(reading.is_held());
+}
+
+const WAITERS: usize = 20;
+
+/// Longer than an election takes on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+/// How many connections clients have made so far.
+fn connects(ensemble: &Ensemble) -> u64 {
+    let members = ensemble.members().iter();
+    members.map(|member| member.proxy().accepted()).sum()
+}
+
+fn patient(ensemble: &Ensemble, ttl: Duration) -> Locker {
+    let url = ensemble.url().replace("127.0.0.1", "localhost") + "?tick=200ms";
+    let builder = builder(&url).ttl(ttl).outage_timeout(2 * LONG);
+    builder.build().expect("open")
+}
+
+/// Kills all but the leader, which hangs up on its clients then.
+fn kill_the_majority(ensemble: &Ensemble) -> Vec<usize> {
+    let leader = ensemble.leader();
+    let others: Vec<_> = (0..3).filter(|index| *index != leader).collect();
+    others.iter().for_each(|index| ensemble.kill(*index));
+    others
+}
+
+/// Their session ends, and there is nobody to ask.
+#[test]
+fn waiters_without_a_majority_cost_little() {
+    let setup = setup().proxies().config("maxSessionTimeout", "60000");
+    let ensemble = setup.ensemble(3);
+    let (holder, waiter) = (patient(&ensemble, LONG), patient(&ensemble, TTL));
+    let names: Vec<_> = (0..WAITERS).map(|number| format!("n{number}")).collect();
+    let holding: Vec<_> = names.iter().map(|name| held_in(&holder, name)).collect();
+    let guard = held(&waiter);
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        for name in &names {
+            let (waiter, tell) = (&waiter, tell.clone());
+            scope.spawn(move || {
+                tell.send(Thread::current()).expect("the test goes on");
+                let guard = waiter.try_lock_for(name, 4 * LONG).expect("try_lock_for");
+                guard.expect("it becomes free").unlock().expect("unlock");
+            });
+        }
+        let threads: Vec<_> = told.iter().take(WAITERS).collect();
+        wait_until("all to wait", PATIENCE, || {
+            threads.iter().all(Thread::is_asleep)
+        });
+        let killed = kill_the_majority(&ensemble);
+        loss(&guard);
+        let ran = || threads.iter().map(Thread::ran_for).sum::<Duration>();
+        let (began, before, connected) = (Instant::now(), ran(), connects(&ensemble));
+        thread::sleep(millis(3_000));
+        let (took, ran) = (began.elapsed(), ran() - before);
+        let connected = connects(&ensemble) - connected;
+        println!("in {took:?}: {connected} connections, {ran:?} of processor time");
+        assert!(ran < took / 20, "{ran:?} of processor time in {took:?}");
+        assert!(
+            connected < 60 * took.as_secs(),
+            "{connected} connections in {took:?}"
+        );
+        for index in killed {
+            ensemble.member(index).launch_again();
+        }
+        ensemble.leader();
+        drop(holding);
+    });
 }

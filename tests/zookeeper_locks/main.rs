@@ -2,7 +2,6 @@
 //! is no ZooKeeper, tests with its name in theirs are left out.
 
 mod zookeeper_costs;
-mod zookeeper_diagnosis;
 mod zookeeper_garbage;
 mod zookeeper_nodes;
 mod zookeeper_outages;
