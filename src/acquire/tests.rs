@@ -1,7 +1,6 @@
 //! What the threads of a local queue tell each other, on an engine that does as it is told.
 
-mod broken;
-mod offered;
+mod leases;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -38,6 +37,8 @@ type Asked = Result<Answer, Failed>;
 #[derive(Clone, Default)]
 struct Scripted {
     scripts: Arc<Mutex<VecDeque<Script>>>,
+    /// Whose questions they were.
+    asked: Arc<Mutex<Vec<Owner>>>,
     /// How often something was released.
     released: Arc<Mutex<u32>>,
 }
@@ -82,7 +83,8 @@ impl Engine for Scripted {
 }
 
 impl Wait for Scripted {
-    fn ask(&mut self, _: Request<'_>, _: Option<&mut Pace<'_>>, _: &Deadline) -> Asked {
+    fn ask(&mut self, request: Request<'_>, _: Option<&mut Pace<'_>>, _: &Deadline) -> Asked {
+        self.asked.lock().push(request.owner.clone());
         let answer = self.scripts.lock().pop_front();
         answer.expect("no question was expected")()
     }
@@ -151,6 +153,10 @@ impl Scene {
         RetryBudget::new(deadline, None, &self.core.options, Instant::now())
     }
 
+    fn contender(&self) -> Contender {
+        Contender::new(&*self.engine, self.core.process, None)
+    }
+
     fn call(&self, turn: Turn, contender: Contender) -> Result<Option<LockGuard>> {
         Acquirer::new(
             &self.core,
@@ -163,6 +169,10 @@ impl Scene {
         .acquire()
     }
 
+    fn acquire(&self) -> Result<Option<LockGuard>> {
+        acquire(&self.core, &self.claim, &mut self.budget())
+    }
+
     /// A lease whose end nobody has seen yet.
     fn expired(&self) -> Lease {
         let (claim, token) = (self.claim.clone(), Token::next(0, 0));
@@ -173,7 +183,7 @@ impl Scene {
     /// waits: what they return.
     fn two_calls(&self) -> [Result<Option<LockGuard>>; 2] {
         let (turn, second, _third) = (self.first(), self.behind(), self.behind());
-        let first = self.call(turn, Contender::new(&*self.engine, self.core.process, None));
+        let first = self.call(turn, self.contender());
         sleep_until(&self.over);
         let Left::Given(turn, TurnState::Resume(contender, _)) = second.leave() else {
             panic!("the turn comes with the contender")
@@ -252,12 +262,6 @@ fn granted() -> Asked {
     }))
 }
 
-impl Scene {
-    fn acquire(&self) -> Result<Option<LockGuard>> {
-        acquire(&self.core, &self.claim, &mut self.budget())
-    }
-}
-
 #[track_caller]
 fn assert_cancelled<T: fmt::Debug>(outcome: &Result<T>) {
     assert!(
@@ -267,65 +271,25 @@ fn assert_cancelled<T: fmt::Debug>(outcome: &Result<T>) {
 }
 
 #[test]
-fn call_that_is_cancelled_before_it_asks_asks_nothing() {
-    let scene = scene();
-    scene.cancel.set();
-    assert_cancelled(&scene.acquire());
-    assert_eq!(scene.queues().len(), 0);
-}
-
-#[test]
-fn question_that_a_cancel_cut_short_is_asked_again_by_the_next_thread() {
-    let scene = scene();
-    let (turn, second, _third) = (scene.first(), scene.behind(), scene.behind());
-    let cancel = scene.cancel.clone();
-    scene.engine.next(move || {
-        cancel.set();
-        unanswered()
-    });
-    let first = scene.call(
-        turn,
-        Contender::new(&*scene.engine, scene.core.process, None),
-    );
-    assert_cancelled(&first);
-    let Left::Given(turn, TurnState::Resume(contender, _)) = second.leave() else {
-        panic!("the turn comes with the contender")
-    };
-    assert_eq!(contender.state, ContenderState::Unclear);
-    // Its time is over, and nobody knows how the lock stands.
-    sleep_until(&scene.over);
-    scene.engine.next(taken);
-    let mut budget = RetryBudget::new(
-        scene.over.clone(),
-        None,
-        &scene.core.options,
-        Instant::now(),
-    );
-    let (core, claim) = (&scene.core, &scene.claim);
-    let second = Acquirer::new(core, claim, &mut budget, *contender, Some(turn), None).acquire();
-    assert!(matches!(second, Ok(None)), "{second:?}");
-    scene.engine.assert_all_asked();
-}
-
-#[test]
-fn place_in_the_engines_queue_goes_on_to_the_next_thread_when_a_call_is_cancelled() {
-    let scene = scene();
-    let (turn, second) = (scene.first(), scene.behind());
-    let cancel = scene.cancel.clone();
-    scene.engine.next(move || {
-        cancel.set();
-        taken()
-    });
-    let first = scene.call(
-        turn,
-        Contender::new(&*scene.engine, scene.core.process, None),
-    );
-    assert_cancelled(&first);
-    let Left::Given(_turn, TurnState::Resume(contender, _)) = second.leave() else {
-        panic!("the turn comes with the contender")
-    };
-    assert_eq!(contender.state, ContenderState::Queued);
-    assert!(contender.failing.is_none());
+fn what_is_known_when_a_call_is_cancelled_goes_on_to_the_next_thread() {
+    for (answer, state) in [
+        (taken as fn() -> Asked, ContenderState::Queued),
+        (unanswered, ContenderState::Unclear),
+    ] {
+        let scene = scene();
+        let (turn, second, _third) = (scene.first(), scene.behind(), scene.behind());
+        let cancel = scene.cancel.clone();
+        scene.engine.next(move || {
+            cancel.set();
+            answer()
+        });
+        let first = scene.call(turn, scene.contender());
+        assert_cancelled(&first);
+        let Left::Given(_turn, TurnState::Resume(contender, _)) = second.leave() else {
+            panic!("the turn comes with the contender")
+        };
+        assert_eq!(contender.state, state);
+    }
 }
 
 #[test]
@@ -352,26 +316,5 @@ fn grant_that_meets_a_close_is_released() {
     assert_cancelled(&scene.acquire());
     assert_eq!(*scene.engine.released.lock(), 1);
     assert_eq!(scene.queues().len(), 0);
-    assert!(scene.core.guards.monitors().is_empty());
-}
-
-#[test]
-fn guard_whose_locker_is_closed_is_lost_and_releases_nothing_more() {
-    let scene = scene();
-    scene.engine.next(granted);
-    let guard = scene.acquire().unwrap().expect("it has the lock");
-    let waiter = scene.behind();
-    scene.core.close();
-    assert_eq!(*scene.engine.released.lock(), 1);
-    let lost = guard.lost().recv().expect("one message");
-    assert_eq!(lost.reason, LostReason::Closed);
-    assert!(
-        matches!(waiter.leave(), Left::Given(..)),
-        "the turn is free"
-    );
-    let unlocked = guard.unlock();
-    let reason = LostReason::Closed;
-    assert!(matches!(unlocked, Err(Error::Lost { reason: found, .. }) if found == reason));
-    assert_eq!(*scene.engine.released.lock(), 1);
     assert!(scene.core.guards.monitors().is_empty());
 }

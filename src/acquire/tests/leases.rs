@@ -1,44 +1,7 @@
-//! A call whose lease was broken before it saw that it had it.
+//! Leases that were broken before their call saw them, and leases that lie in the local queue for whoever comes.
 
 use super::*;
-
-/// The engine, and which owners have asked.
-#[derive(Clone, Debug, Default)]
-struct Watched {
-    engine: Scripted,
-    asked: Arc<Mutex<Vec<Owner>>>,
-}
-
-impl Engine for Watched {
-    fn endpoint(&self) -> &str {
-        self.engine.endpoint()
-    }
-
-    fn new_wait(&self) -> Box<dyn Wait> {
-        Box::new(self.clone())
-    }
-
-    fn change(
-        &self,
-        request: Request<'_>,
-        change: Change<'_>,
-        deadline: &Deadline,
-    ) -> Result<Outcome> {
-        self.engine.change(request, change, deadline)
-    }
-}
-
-impl Wait for Watched {
-    fn ask(
-        &mut self,
-        request: Request<'_>,
-        pace: Option<&mut Pace<'_>>,
-        deadline: &Deadline,
-    ) -> Asked {
-        self.asked.lock().push(request.owner.clone());
-        self.engine.ask(request, pace, deadline)
-    }
-}
+use crate::acquire::local_wait::LocalWait;
 
 fn broken() -> Asked {
     Ok(Answer::Broken)
@@ -47,9 +10,9 @@ fn broken() -> Asked {
 /// Makes a call of so many attempts, on an engine that answers like this. Gives its outcome, which of the owners that
 /// asked differ from the one before, and how often something was released.
 fn call(attempts: Option<u32>, answers: &[fn() -> Asked]) -> (Result<bool>, Vec<bool>, u32) {
-    let engine = Watched::default();
+    let engine = Scripted::default();
     for answer in answers {
-        engine.engine.next(*answer);
+        engine.next(*answer);
     }
     let clock = Arc::new(BootClock);
     let core = Core::new(Arc::new(engine.clone()), Options::default(), clock);
@@ -62,10 +25,10 @@ fn call(attempts: Option<u32>, answers: &[fn() -> Asked]) -> (Result<bool>, Vec<
     );
     let outcome = acquire(&core, &Claim::exclusive("test", "a"), &mut budget);
     let has_lock = outcome.map(|guard| guard.map(LockGuard::unlock).is_some());
-    engine.engine.assert_all_asked();
+    engine.assert_all_asked();
     let asked = engine.asked.lock();
     let differs = asked.windows(2).map(|two| two[0] != two[1]).collect();
-    let released = *engine.engine.released.lock();
+    let released = *engine.released.lock();
     (has_lock, differs, released)
 }
 
@@ -130,21 +93,6 @@ impl Scene {
 }
 
 #[test]
-fn guard_is_told_by_its_owner_that_somebody_broke_its_lock() {
-    let scene = scene();
-    let owners = [(); 3].map(|()| Owner::new());
-    let guards = owners
-        .each_ref()
-        .map(|one| scene.guard(scene.lease(one, 1)));
-    scene.revoked(&Owner::new(), 5);
-    scene.revoked(&owners[1], 5);
-    let held = guards.each_ref().map(LockGuard::is_held);
-    assert_eq!(held, [true, false, true]);
-    let lost = guards[1].lost().recv().expect("one message");
-    assert_eq!(lost.reason, LostReason::Broken);
-}
-
-#[test]
 fn lease_that_was_broken_before_it_had_a_guard_is_lost_however_late_that_is() {
     let scene = scene();
     let owner = Owner::new();
@@ -164,4 +112,79 @@ fn break_of_an_earlier_lease_of_the_same_owner_ends_no_other() {
     assert!(guard.is_held());
     scene.revoked(&owner, 13);
     assert!(!guard.is_held());
+}
+
+impl Scene {
+    /// A lease that was granted a moment ago.
+    fn valid(&self) -> Lease {
+        let mut lease = self.expired();
+        self.core.restart(&mut lease, BootClock.now());
+        lease
+    }
+
+    fn local_wait(&self) -> LocalWait<'_> {
+        LocalWait {
+            core: &self.core,
+            claim: &self.claim,
+            waiter: Some(self.behind()),
+        }
+    }
+
+    #[track_caller]
+    fn assert_released(&self, times: u32) {
+        let soon = Instant::now() + SOON;
+        self.core.deferred.await_all(soon);
+        assert_eq!(*self.engine.released.lock(), times);
+    }
+}
+
+fn word(lease: Lease) -> TurnState {
+    TurnState::Lease(Box::new(lease), None)
+}
+
+#[test]
+fn call_that_panics_in_the_queue_passes_on_what_it_takes_along() {
+    let scene = scene();
+    let (turn, panics, next) = (scene.first(), scene.local_wait(), scene.behind());
+    assert!(turn.offer(word(scene.valid())).is_ok());
+    drop(panics);
+    let given = next.wait(Some(Instant::now() + SOON));
+    assert!(matches!(given, Ok((_, TurnState::Lease(..)))));
+    assert_eq!(*scene.engine.released.lock(), 0);
+}
+
+#[test]
+fn last_call_that_panics_in_the_queue_releases_what_it_takes_along() {
+    let scene = scene();
+    let (turn, panics) = (scene.first(), scene.local_wait());
+    assert!(turn.offer(word(scene.valid())).is_ok());
+    drop(panics);
+    scene.assert_released(1);
+    assert_eq!(scene.queues().len(), 0);
+}
+
+#[test]
+fn offered_lease_that_is_over_is_released_and_the_engine_asked() {
+    let scene = scene();
+    let (turn, waits) = (scene.first(), scene.behind());
+    assert!(turn.offer(word(scene.expired())).is_ok());
+    scene.engine.next(granted);
+    let guard = scene.acquire().expect("no error").expect("the lock");
+    assert!(guard.is_held());
+    scene.assert_released(1);
+    drop((waits, guard));
+}
+
+#[test]
+fn offered_lease_that_was_broken_is_lost_when_it_is_taken() {
+    let scene = scene();
+    let (turn, waits, lease) = (scene.first(), scene.behind(), scene.valid());
+    let (owner, below) = (lease.owner.clone(), u64::MAX);
+    assert!(turn.offer(word(lease)).is_ok());
+    let told: &dyn Revocations = &*scene.core.guards;
+    told.revoked(owner.as_str(), below, LostReason::Broken);
+    let guard = scene.acquire().expect("no error").expect("a guard");
+    assert!(!guard.is_held());
+    drop((waits, guard));
+    assert_eq!(scene.queues().len(), 0);
 }
