@@ -34,6 +34,12 @@ fn assert_taken(locker: &Locker) {
 }
 
 #[track_caller]
+fn assert_unavailable<T: std::fmt::Debug>(outcome: &Result<T>) {
+    let is_unavailable = matches!(outcome, Err(Error::Unavailable { .. }));
+    assert!(is_unavailable, "{outcome:?}");
+}
+
+#[track_caller]
 fn assert_lost(guard: &LockGuard, reason: LostReason) {
     // The message is there already.
     assert_eq!(guard.lost().try_recv().map(|lost| lost.reason), Ok(reason));
@@ -177,39 +183,6 @@ fn counted_attempts_end_by_themselves() {
         assert!(is_right, "{ended:?}");
     }
     assert_eq!(fake.elapsed(), Duration::ZERO);
-}
-
-#[test]
-fn broken_and_lost_locks_are_passed_on_in_order() {
-    let fake = Fake::new();
-    let first = lock(&fake.locker());
-    let (tell, told) = unbounded();
-    let waiters: Vec<_> = (0..3)
-        .map(|number| {
-            let (locker, tell) = (fake.locker(), tell.clone());
-            let waiter = thread::spawn(move || {
-                let guard = locker.lock("a").expect("it answers");
-                tell.send((number, guard)).expect("the test listens");
-            });
-            fake.await_waiters("a", number + 1);
-            waiter
-        })
-        .collect();
-    let mut holder = first;
-    for number in 0..3 {
-        if number == 1 {
-            fake.lose("a");
-        } else {
-            fake.locker().break_lock("a").expect("it answers");
-        }
-        assert!(holder.check().is_err());
-        let (who, next) = told.recv().expect("a waiter has it");
-        assert_eq!(who, number);
-        holder = next;
-    }
-    waiters
-        .into_iter()
-        .for_each(|it| it.join().expect("no panic"));
 }
 
 #[test]

@@ -82,19 +82,6 @@ fn change_of_a_holder_that_lost_its_lock_is_not_stored() {
 }
 
 #[test]
-fn readers_and_writers_wait_for_each_other() {
-    let fake = Fake::new();
-    let reader = fake.locker().read("config").unwrap();
-    let other = fake.locker();
-    let writer = thread::spawn(move || other.write("config").map(drop));
-    fake.await_waiters("config", 1);
-    assert!(fake.locker().try_read("config").unwrap().is_none());
-    drop(reader);
-    writer.join().unwrap().unwrap();
-    assert!(fake.locker().try_read("config").unwrap().is_some());
-}
-
-#[test]
 fn child_goes_on_with_the_lock_of_its_parent() {
     let fake = Fake::new();
     let secret = fake

@@ -5,24 +5,6 @@ use std::time::Instant;
 use super::*;
 
 #[test]
-fn lease_is_renewed_as_long_as_the_server_answers() {
-    let fake = Fake::new();
-    let locker = fake.builder().ttl(TTL).build().expect("it is valid");
-    let guard = lock(&locker);
-    // It is renewed after its locker is gone, too.
-    drop(locker);
-    for _ in 0..100 {
-        fake.advance(3 * TTL / 4);
-        assert!(guard.remaining() > TTL / 2, "{:?}", guard.remaining());
-    }
-    fake.advance(Duration::from_secs(24 * 3600));
-    assert_held(&guard);
-    assert_taken(&fake.locker());
-    guard.unlock().expect("it is held");
-    assert_eq!(fake.elapsed(), Duration::from_secs(24 * 3600) + 75 * TTL);
-}
-
-#[test]
 fn lease_that_is_not_renewed_is_lost_with_its_ttl() {
     let fake = Fake::new();
     let guard = lock(&unrenewed(&fake));
@@ -100,37 +82,30 @@ fn timed_calls_end_with_their_timeout() {
     assert_eq!(own.list("").expect("it can").count(), 0);
 }
 
-#[test]
-fn timeout_ends_a_wait_that_the_lock_would_end_later() {
-    for is_local in [true, false] {
-        let fake = Fake::new();
-        let holder = unrenewed(&fake);
-        let _guard = lock(&holder);
-        let locker = if is_local { holder } else { fake.locker() };
-        // The lease ends on the way, too.
-        assert_timed_call_ends_first(&fake, locker);
-    }
-}
-
 /// What the lock is taken by ends after a ttl: a call that waits for half of it ends before, though the clock moves
 /// past both at once.
-#[track_caller]
-fn assert_timed_call_ends_first(fake: &Fake, locker: Locker) {
-    let waiter = thread::spawn(move || locker.try_lock_for("a", TTL / 2));
-    fake.await_waiters("a", 1);
-    fake.advance(2 * TTL);
-    let ended = waiter.join().expect("no panic").expect("it answers");
-    assert!(ended.is_none(), "it waited for too long");
-}
-
 #[test]
-fn timeout_ends_a_wait_before_the_lock_is_free_that_is_kept() {
-    let fake = Fake::new();
-    let guard = lock(&fake.locker());
-    guard.at_least_for(TTL);
-    guard.unlock().expect("it is held");
-    // Nothing else is due between its end and that of the lock's time.
-    assert_timed_call_ends_first(&fake, fake.locker());
+fn timeout_ends_a_wait_that_the_lock_would_end_later() {
+    for taken_by in ["a lease of its locker", "a lease of another", "time"] {
+        let fake = Fake::new();
+        let holder = unrenewed(&fake);
+        let guard = lock(&holder);
+        let (locker, guard) = match taken_by {
+            "time" => {
+                guard.at_least_for(TTL);
+                guard.unlock().expect("it is held");
+                (fake.locker(), None)
+            }
+            "a lease of another" => (fake.locker(), Some(guard)),
+            _ => (holder, Some(guard)),
+        };
+        let waiter = thread::spawn(move || locker.try_lock_for("a", TTL / 2));
+        fake.await_waiters("a", 1);
+        fake.advance(2 * TTL);
+        let ended = waiter.join().expect("no panic").expect("it answers");
+        assert!(ended.is_none(), "it waited for too long: {taken_by}");
+        drop(guard);
+    }
 }
 
 #[test]
