@@ -1,12 +1,8 @@
 //! Tests of the engine, and what all tests of a directory use.
 
-mod ahead;
 mod engine;
 
-use std::env;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -17,9 +13,6 @@ use super::text::Written;
 use super::*;
 use crate::base::claim::Claim;
 use crate::engine::{Answer, Release};
-
-const DIRECTORY: &str = "CROSSLOCK_TEST_DIRECTORY";
-const SAYS: &str = "child says ";
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -88,6 +81,12 @@ impl Place {
         changed.unwrap()
     }
 
+    /// Breaks a lock, and gives how many had it.
+    pub(super) fn breaks(&self, key: &Key) -> usize {
+        let broken = self.engine().break_lock(key, &deadline());
+        broken.unwrap().len()
+    }
+
     /// The owners whose lease was broken, and who weren't told.
     pub(super) fn broken(&self, claim: &Claim) -> Vec<Owner> {
         let entries = self.written(claim).name.entries.into_iter();
@@ -136,73 +135,6 @@ pub(super) fn both() -> Claim {
         names: names.into(),
         ..claim()
     }
-}
-
-/// A process of this program that runs one test, to be killed.
-pub(super) struct TestChild {
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl TestChild {
-    /// Runs that test, which does its work only in such a process.
-    pub(super) fn run(test: &str, directory: &Path) -> Self {
-        let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "--nocapture", test])
-            .env(DIRECTORY, directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        TestChild { child, output }
-    }
-
-    /// What it says next.
-    pub(super) fn hear(&mut self) -> String {
-        loop {
-            let mut line = String::new();
-            let read = self.output.read_line(&mut line).unwrap();
-            assert!(read > 0, "it says no more");
-            if let Some((_, said)) = line.trim_end().split_once(SAYS) {
-                return said.to_owned();
-            }
-        }
-    }
-
-    /// What it reads, and its own children.
-    pub(super) fn take_input(&mut self) -> ChildStdin {
-        self.child.stdin.take().unwrap()
-    }
-
-    pub(super) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    pub(super) fn wait(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for TestChild {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The directory that the parent has named; `None` in a run of all tests, in which such a test does nothing.
-pub(super) fn directory_of_parent() -> Option<PathBuf> {
-    env::var_os(DIRECTORY).map(PathBuf::from)
-}
-
-/// Tells the parent.
-pub(super) fn say(text: impl std::fmt::Display) {
-    let mut out = std::io::stdout();
-    writeln!(out, "{SAYS}{text}")
-        .and_then(|()| out.flush())
-        .unwrap();
 }
 
 pub(super) fn opened(path: &Path) -> Arc<Dir> {

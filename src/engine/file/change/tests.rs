@@ -4,8 +4,8 @@ use super::*;
 use crate::base::claim::{Claim, Mode};
 use crate::base::error::Error;
 use crate::base::owner::Owner;
+use crate::engine::Release;
 use crate::engine::rules::NameState;
-use crate::engine::{Engine as _, Release};
 
 #[test]
 fn release_tells_the_next_waiter_alone() {
@@ -74,6 +74,14 @@ fn change_that_fails_writes_and_tells_nothing() {
     assert!(!place.was_told(&waiter));
 }
 
+/// What is known of the names is what it was before.
+fn put_back(names: &mut Names<'_>) {
+    for part in &mut names.parts {
+        let Written { counter, name } = part.before.clone();
+        names.table.put(part.key, name, counter);
+    }
+}
+
 #[test]
 fn what_was_written_of_several_names_is_undone() {
     let (place, both) = (Place::new(), both());
@@ -99,10 +107,7 @@ fn what_was_written_of_several_names_is_undone() {
                     .zip(&before)
                     .all(|(now, before)| now[..64] == before[..64])
             );
-            for part in &mut names.parts {
-                let Written { counter, name } = part.before.clone();
-                names.table.put(part.key, name, counter);
-            }
+            put_back(names);
             Ok(())
         })
         .unwrap();
@@ -120,10 +125,7 @@ fn lease_whose_giving_away_is_undone_ends_with_its_process() {
             names.give_away(request(&claim, &holder));
             names.write()?;
             names.undo(0);
-            for part in &mut names.parts {
-                let Written { counter, name } = part.before.clone();
-                names.table.put(part.key, name, counter);
-            }
+            put_back(names);
             Ok(())
         })
         .unwrap();
@@ -134,14 +136,11 @@ fn lease_whose_giving_away_is_undone_ends_with_its_process() {
 #[test]
 fn owner_whose_lock_was_broken_is_named_until_it_is_told_or_gone() {
     let (place, claim) = (Place::new(), claim());
-    let key = &claim.key;
-    let break_lock = || place.engine().break_lock(key, &deadline()).unwrap().len();
-    let (first, second) = (place.has(&claim), {
-        assert_eq!(break_lock(), 1);
-        place.has(&claim)
-    });
+    let first = place.has(&claim);
+    assert_eq!(place.breaks(&claim.key), 1);
+    let second = place.has(&claim);
     assert_eq!(place.broken(&claim), std::slice::from_ref(&first));
-    assert_eq!(break_lock(), 1);
+    assert_eq!(place.breaks(&claim.key), 1);
     assert_eq!(place.broken(&claim), [first.clone(), second.clone()]);
     let asked = place.change(&claim, &first, Change::Verify);
     assert_eq!(asked, Outcome::BROKEN);

@@ -1,12 +1,9 @@
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::SystemTime;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-use super::super::tests::{TestChild, directory_of_parent, opened, say, temp_dir};
+use super::super::tests::{opened, temp_dir};
 use super::*;
 use crate::engine::file::create::{draft_name, is_draft};
 use crate::engine::file::upkeep::{DRAFT_AGE, sweep};
@@ -29,14 +26,6 @@ const NONE: Woken = Woken {
     ended: false,
 };
 
-fn watch(directory: &Dir, id: PresenceId) -> [Watched; 1] {
-    [Watched::open(directory, id).unwrap().expect("it is there")]
-}
-
-fn id_of(child: &mut TestChild) -> PresenceId {
-    PresenceId::parse(&child.hear()).unwrap()
-}
-
 /// What is in a directory.
 fn count(directory: &Dir) -> usize {
     fs::read_dir(directory.path()).unwrap().count()
@@ -48,7 +37,9 @@ fn presence_is_heard_until_it_is_dropped() {
     let dir = &opened(dir.path());
     let (own, other) = (Presence::make(dir).unwrap(), Presence::make(dir).unwrap());
     assert_eq!(count(dir), 2);
-    let watched = watch(dir, other.id());
+    let watched = [Watched::open(dir, other.id())
+        .unwrap()
+        .expect("it is there")];
     notify(dir, own.id()).unwrap();
     notify(dir, own.id()).unwrap();
     assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), NOTIFIED);
@@ -89,125 +80,24 @@ fn sleep_ends_at_its_time_or_by_a_ring_of_a_thread() {
     });
 }
 
+/// As a process leaves it that was killed.
+fn door_without_a_process(dir: &Dir) -> PresenceId {
+    let id = PresenceId::new();
+    make_fifo(dir, &id.name()).unwrap();
+    id
+}
+
 #[test]
-fn presence_of_a_killed_process_is_gone_at_once() {
-    const MOST: Duration = Duration::from_millis(50);
+fn presence_without_a_process_is_unlinked_by_who_finds_that() {
     let dir = temp_dir();
     let dir = &opened(dir.path());
-    let own = Presence::make(dir).unwrap();
-    // On a busy machine one of them may be late.
-    let woken_after = (0..5).map(|_| {
-        let mut child = TestChild::run("engine::file::presence::tests::child_sleeps", dir.path());
-        let id = id_of(&mut child);
-        let watched = watch(dir, id);
-        assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
-        thread::scope(|scope| {
-            let killed = scope.spawn(|| {
-                let at = Instant::now();
-                child.kill();
-                at
-            });
-            assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
-            let woken = Instant::now();
-            let killed = killed.join().unwrap();
-            assert!(dir.path().join(id.name()).exists());
-            assert!(is_gone(dir, id).unwrap());
-            assert!(
-                !dir.path().join(id.name()).exists(),
-                "who finds it closed unlinks it"
-            );
-            assert!(is_gone(dir, id).unwrap());
-            woken.saturating_duration_since(killed)
-        })
-    });
-    let soonest = woken_after.min().unwrap();
-    assert!(soonest < MOST, "{soonest:?}");
-}
-
-#[test]
-fn copy_in_another_process_keeps_a_presence() {
-    let dir = temp_dir();
-    let dir = &opened(dir.path());
-    let own = Presence::make(dir).unwrap();
-    let mut child = TestChild::run(
-        "engine::file::presence::tests::child_has_a_child",
-        dir.path(),
-    );
-    let (id, input) = (id_of(&mut child), child.take_input());
-    let watched = watch(dir, id);
-    child.kill();
-    assert!(!is_gone(dir, id).unwrap());
-    assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
-    // By which the child's child ends.
-    drop(input);
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
-    assert!(is_gone(dir, id).unwrap());
-}
-
-#[test]
-fn child_sleeps() {
-    let Some(dir) = directory_of_parent() else {
-        return;
-    };
-    let dir = opened(&dir);
-    let presence = Presence::make(&dir).unwrap();
-    say(presence.id());
-    sleep(&presence, &[], None).unwrap();
-}
-
-#[test]
-fn child_has_a_child() {
-    let Some(dir) = directory_of_parent() else {
-        return;
-    };
-    let dir = opened(&dir);
-    let presence = Presence::make(&dir).unwrap();
-    let copy = presence.file().try_clone().unwrap();
-    // It ends when the input does, which it shares with this process.
-    let mut cat = Command::new("cat")
-        .stdout(Stdio::null())
-        .stderr(copy)
-        .spawn()
-        .unwrap();
-    say(presence.id());
-    cat.wait().unwrap();
-}
-
-#[test]
-fn process_without_descriptors_takes_nobody_for_gone() {
-    let dir = temp_dir();
-    let presence = Presence::make(&opened(dir.path())).unwrap();
-    let mut child = TestChild::run(
-        "engine::file::presence::tests::child_is_exhausted",
-        dir.path(),
-    );
-    let told = format!("{}\n", presence.id());
-    child.take_input().write_all(told.as_bytes()).unwrap();
-    assert!(child.wait().success());
-    assert!(presence.is_at_its_path().unwrap());
-}
-
-#[test]
-fn child_is_exhausted() {
-    let Some(dir) = directory_of_parent() else {
-        return;
-    };
-    let dir = opened(&dir);
-    let mut told = String::new();
-    io::stdin().read_line(&mut told).unwrap();
-    let id = PresenceId::parse(told.trim_end()).unwrap();
-    assert!(!is_gone(&dir, id).unwrap());
-    let next = File::open("/dev/null").unwrap();
-    let limit = Rlimit {
-        current: Some(0),
-        ..getrlimit(Resource::Nofile)
-    };
-    setrlimit(Resource::Nofile, limit).unwrap();
-    drop(next);
-    let exhausted = Some(Errno::MFILE.raw_os_error());
-    assert_eq!(is_gone(&dir, id).unwrap_err().raw_os_error(), exhausted);
-    assert!(Watched::open(&dir, id).is_err() && notify(&dir, id).is_err());
-    assert!(sweep(&dir).is_err() && Presence::make(&dir).is_err());
+    let id = door_without_a_process(dir);
+    notify(dir, id).unwrap();
+    assert_eq!(count(dir), 1);
+    for _ in 0..2 {
+        assert!(is_gone(dir, id).unwrap());
+        assert_eq!(count(dir), 0);
+    }
 }
 
 #[test]
@@ -256,31 +146,11 @@ fn what_is_no_fifo_is_gone_and_left_alone() {
 }
 
 #[test]
-fn presence_has_the_rights_that_its_directory_gives() {
-    let dir = temp_dir();
-    for (rights, expected) in [
-        (0o700, 0o600),
-        (0o777, 0o666),
-        (0o1777, 0o666),
-        (0o755, 0o600),
-    ] {
-        fs::set_permissions(dir.path(), PermissionsExt::from_mode(rights)).unwrap();
-        let presence = Presence::make(&opened(dir.path())).unwrap();
-        let mode = presence.file().metadata().unwrap().mode();
-        assert_eq!(mode & 0o7777, expected, "{rights:o}");
-    }
-}
-
-#[test]
 fn sweep_removes_what_crashes_have_left() {
     let dir = temp_dir();
     let dir = &opened(dir.path());
     let stays = Presence::make(dir).unwrap();
-    let mut child = TestChild::run("engine::file::presence::tests::child_sleeps", dir.path());
-    id_of(&mut child);
-    sweep(dir).unwrap();
-    assert_eq!(count(dir), 2);
-    child.kill();
+    door_without_a_process(dir);
     let draft = |is_old: bool| {
         let name = draft_name();
         make_fifo(dir, &name).unwrap();

@@ -1,7 +1,7 @@
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::super::tests::{TestChild, directory_of_parent, opened, say, temp_dir};
+use super::super::tests::{opened, temp_dir};
 use super::*;
 use crate::base::cancel::Cancel;
 use crate::base::random::{WORD, for_any};
@@ -135,57 +135,6 @@ fn file_that_is_not_at_its_path_is_replaced() {
     assert!(NameFile::open(&opened(dir.path()), "x.lock".as_ref()).is_err());
     fs::rename(&moved, &file.path).unwrap();
     assert!(!is_replaced());
-}
-
-#[test]
-fn text_of_a_killed_process_is_whole() {
-    const KILLS: usize = 25;
-    let dir = temp_dir();
-    let file = open(dir.path());
-    for _ in 0..KILLS {
-        let mut child = TestChild::run("engine::file::section::tests::child_writes", dir.path());
-        child.hear();
-        thread::sleep(Duration::from_micros(fastrand::u64(..3_000)));
-        child.kill();
-        let mut section = enter(&file, &long());
-        let text = text(&mut section);
-        let (length, letters) = text.split_once(' ').expect("it has written one");
-        assert_eq!(length, letters.len().to_string());
-        let first = letters.chars().next();
-        assert!(letters.chars().all(|letter| Some(letter) == first));
-    }
-    increment_after_all(&file);
-}
-
-/// The file has no part of theirs that stays.
-fn increment_after_all(file: &NameFile) {
-    let mut section = enter(file, &long());
-    text(&mut section);
-    section.write("0").unwrap();
-    drop(section);
-    increment(file);
-    assert_eq!(text(&mut enter(file, &long())), "1");
-}
-
-#[test]
-fn child_writes() {
-    let Some(dir) = directory_of_parent() else {
-        return;
-    };
-    let file = open(&dir);
-    let mut has_said = false;
-    loop {
-        let length = [10, 4_000, 5_000, 100_000][fastrand::usize(..4)] + fastrand::usize(..100);
-        let letter = char::from(fastrand::u8(b'a'..=b'z')).to_string();
-        let mut section = enter(&file, &long());
-        text(&mut section);
-        let written = format!("{length} {}", letter.repeat(length));
-        section.write(&written).unwrap();
-        if !has_said {
-            say("it has written");
-        }
-        has_said = true;
-    }
 }
 
 #[test]

@@ -1,14 +1,12 @@
 //! What the engine does, and what operators see of it.
 
 use std::fs;
-use std::thread;
-use std::time::Instant;
 
 use super::*;
-use crate::base::cancel::Cancel;
 use crate::base::claim::Mode;
 use crate::base::inspection::LockState;
-use crate::base::token::Ending;
+use crate::base::token::{Ending, Token};
+use crate::engine::rules::{EntryState, NameState, PresenceId};
 
 /// What another process has open of the same directory.
 fn other(place: &Place) -> Arc<Files> {
@@ -21,49 +19,13 @@ fn is_taken(files: &Files, claim: &Claim) -> bool {
     matches!(asked.unwrap().0, Answer::Taken { .. })
 }
 
-fn make_anew(place: &Place) {
-    let path = place.directory.path();
-    fs::remove_dir_all(path).unwrap();
-    fs::create_dir(path).unwrap();
-}
-
-#[test]
-fn holder_in_a_directory_that_was_made_anew_is_seen() {
-    let place = Place::new();
-    let (one, two) = (Claim::exclusive("x", "a"), Claim::exclusive("x", "b"));
-    let owner = place.has(&one);
-    place.release(&one, &owner);
-    make_anew(&place);
-    for claim in [one, two] {
-        place.has(&claim);
-        assert!(is_taken(&other(&place), &claim), "{}", claim.key.name());
-    }
-}
-
 #[test]
 fn waiter_in_a_directory_that_was_made_anew_is_seen() {
     let (place, claim) = (Place::new(), claim());
     place.has(&claim);
     let waiter = place.waits(&claim);
-    make_anew(&place);
-    assert!(matches!(place.ask(&claim, &waiter), Answer::Granted(_)));
-    assert!(is_taken(&other(&place), &claim));
-}
-
-#[test]
-fn waiter_whose_presence_was_removed_is_seen_when_it_holds() {
-    let (place, claim) = (Place::new(), claim());
-    let holder = place.has(&claim);
-    let waiter = place.waits(&claim);
-    let presence = place.files.presences.of(&waiter).unwrap();
-    fs::remove_file(
-        place
-            .directory
-            .path()
-            .join(format!(".door-{}", presence.id())),
-    )
-    .unwrap();
-    place.release(&claim, &holder);
+    fs::remove_dir_all(&place.directory).unwrap();
+    fs::create_dir(&place.directory).unwrap();
     assert!(matches!(place.ask(&claim, &waiter), Answer::Granted(_)));
     assert!(is_taken(&other(&place), &claim));
 }
@@ -118,30 +80,6 @@ fn lock_whose_value_can_not_be_stored_ends_with_its_guard() {
 }
 
 #[test]
-fn cancel_ends_the_wait_for_a_file_that_another_has_locked() {
-    let (place, claim) = (Place::new(), claim());
-    let file = fs::File::create(place.path(&claim.key)).unwrap();
-    file.lock().unwrap();
-    let (owner, cancel, began) = (Owner::new(), Cancel::default(), Instant::now());
-    thread::scope(|scope| {
-        let waiter = scope.spawn(|| {
-            let deadline = Deadline::NEVER.or(&cancel);
-            place
-                .files
-                .acquire(request(&claim, &owner), TRIES, &deadline)
-                .is_err()
-        });
-        // It has a presence as soon as it asks.
-        while place.files.presences.of(&owner).is_none() {
-            thread::yield_now();
-        }
-        cancel.set();
-        assert!(waiter.join().unwrap());
-    });
-    assert!(began.elapsed() < Duration::from_secs(2));
-}
-
-#[test]
 fn lease_that_was_given_away_and_broken_is_forgotten() {
     let (place, claim) = (Place::new(), claim());
     let owner = place.has(&claim);
@@ -149,8 +87,7 @@ fn lease_that_was_given_away_and_broken_is_forgotten() {
         .engine()
         .give_away(request(&claim, &owner), &deadline())
         .unwrap();
-    let broken = place.engine().break_lock(&claim.key, &deadline());
-    assert_eq!(broken.unwrap().len(), 1);
+    assert_eq!(place.breaks(&claim.key), 1);
     assert_eq!(place.broken(&claim), []);
 }
 
@@ -166,29 +103,12 @@ fn presence_that_others_have_a_copy_of_is_not_used_again() {
 }
 
 #[test]
-fn owner_whose_lock_was_broken_holds_none_of_several_by_another_thread() {
-    let (place, both) = (Place::new(), both());
-    let owner = place.has(&both);
-    place
-        .engine()
-        .break_lock(&both.names[0], &deadline())
-        .unwrap();
-    assert!(matches!(place.ask(&both, &owner), Answer::Broken));
-    for key in both.names.iter() {
-        let claim = Claim::exclusive("x", key.name());
-        assert!(!is_taken(&other(&place), &claim));
-    }
-    assert!(place.files.presences.of(&owner).is_none());
-}
-
-#[test]
 fn break_of_a_dead_owners_lock_leaves_it_to_the_next() {
     let (place, claim) = (Place::new(), claim());
     let holder = place.has(&claim);
     let [next, last] = [(); 2].map(|()| place.waits(&claim));
     place.files.presences.close(&holder);
-    let broken = place.engine().break_lock(&claim.key, &deadline()).unwrap();
-    assert_eq!(broken, []);
+    assert_eq!(place.breaks(&claim.key), 0);
     assert!(matches!(place.ask(&claim, &last), Answer::Taken { .. }));
     assert!(matches!(place.ask(&claim, &next), Answer::Granted(_)));
 }
@@ -220,19 +140,6 @@ fn look_makes_and_changes_nothing() {
     assert_eq!((count(&seen), seen.state), ((0, 0), LockState::Free));
     assert!(seen.last_token.is_some());
     assert_eq!(read(), before);
-}
-
-#[test]
-fn permits_of_those_who_are_gone_are_free() {
-    let place = Place::new();
-    let claim = Claim {
-        mode: Mode::Permits { count: 2, of: 3 },
-        ..Claim::exclusive("x", "a")
-    };
-    let holder = place.has(&claim);
-    assert_eq!(free_permits(&place, &claim), 1);
-    place.files.presences.close(&holder);
-    assert_eq!(free_permits(&place, &claim), 3);
 }
 
 #[test]
@@ -293,5 +200,66 @@ fn url_that_names_no_directory_is_told_what_would() {
             }
             other => panic!("{url}: {other:?}"),
         }
+    }
+}
+
+// Whose end a waiter waits for.
+
+const WRITE: Mode = Mode::Exclusive;
+const READ: Mode = Mode::Shared;
+const PERMIT: Mode = Mode::Permits { count: 1, of: 2 };
+
+/// Holders and waiters that are called 0, 1, and so on.
+fn name(holders: &[Mode], waiters: &[Mode]) -> NameState {
+    let has = EntryState::Has(Token::from_number(1));
+    let waits = EntryState::Waits {
+        first: false,
+        more: false,
+    };
+    let holders = holders.iter().map(|mode| (has, mode));
+    let all = holders.chain(waiters.iter().map(|mode| (waits, mode)));
+    let entries = all.enumerate().map(|(at, (state, mode))| Entry {
+        owner: Some(Owner::from_text(&at.to_string())),
+        presence: Some(PresenceId(at as u128)),
+        state,
+        mode: *mode,
+        since: BootInstant::START,
+        until: BootInstant::MAX,
+    });
+    NameState {
+        abandoned_until: None,
+        entries: entries.collect(),
+    }
+}
+
+#[test]
+fn waiter_waits_for_the_holders_or_the_one_right_ahead() {
+    for (holders, waiters, expected) in [
+        (
+            &[WRITE][..],
+            &[WRITE, WRITE, WRITE][..],
+            &["0", "1", "2"][..],
+        ),
+        (&[READ, READ], &[WRITE, PERMIT], &["01", "2"]),
+        // Readers wait for the first of the others, wherever that is.
+        (
+            &[WRITE],
+            &[READ, WRITE, READ, WRITE],
+            &["02", "0", "02", "2"],
+        ),
+        (&[READ], &[WRITE, READ], &["0", "1"]),
+        (&[PERMIT, PERMIT], &[PERMIT, READ], &["01", "012"]),
+        (&[], &[READ, READ], &["", ""]),
+    ] {
+        let name = name(holders, waiters);
+        let ahead = name.waiting().map(|(_, ahead)| {
+            let numbers = ahead.iter().flatten().map(|one| one.0.to_string());
+            numbers.collect::<String>()
+        });
+        assert_eq!(
+            ahead.collect::<Vec<_>>(),
+            expected,
+            "{holders:?} {waiters:?}"
+        );
     }
 }

@@ -6,7 +6,6 @@ use super::*;
 use crate::base::backoff::{Backoff, Waits};
 use crate::base::claim::Claim;
 use crate::base::owner::Owner;
-use crate::engine::Engine as _;
 use crate::engine::rules::EntryState;
 use std::thread;
 
@@ -53,9 +52,9 @@ fn states(place: &Place, claim: &Claim) -> Vec<EntryState> {
     entries.iter().map(|entry| entry.state).collect()
 }
 
-/// Whether the next one that asks is told that the lock was abandoned.
-fn is_abandoned(place: &Place, claim: &Claim) -> bool {
-    match place.ask(claim, &Owner::new()) {
+/// Whether the next one, which asks, is told that the lock was abandoned.
+fn is_abandoned(place: &Place, claim: &Claim, next: &Owner) -> bool {
+    match place.ask(claim, next) {
         Answer::Granted(grant) => grant.token.abandoned,
         Answer::Taken { .. } | Answer::Broken => panic!("it isn't free"),
     }
@@ -97,7 +96,7 @@ fn waiter_that_sleeps_is_woken_for_the_lease_that_was_given_to_it() {
 fn waiter_that_dies_before_it_has_seen_its_lease_abandons_nothing() {
     let (place, claim, _, wait) = given();
     drop(wait);
-    assert!(!is_abandoned(&place, &claim));
+    assert!(!is_abandoned(&place, &claim, &Owner::new()));
 }
 
 #[test]
@@ -105,7 +104,7 @@ fn waiter_that_dies_after_it_has_seen_its_lease_abandons_the_lock() {
     let (place, claim, owner, mut wait) = given();
     assert!(await_grant(&mut wait, &claim, &owner).is_some());
     drop(wait);
-    assert!(is_abandoned(&place, &claim));
+    assert!(is_abandoned(&place, &claim, &Owner::new()));
 }
 
 /// Whoever finds it gone may have read the file before.
@@ -119,7 +118,7 @@ fn waiter_that_has_seen_its_lease_since_another_read_the_file_abandons_the_lock(
         names.end_those_gone(&names.table.presences_of(&owner))
     });
     assert!(ended.unwrap());
-    assert!(is_abandoned(&place, &claim));
+    assert!(is_abandoned(&place, &claim, &Owner::new()));
 }
 
 #[test]
@@ -131,19 +130,13 @@ fn abandonment_of_which_a_dead_waiter_never_heard_is_told_to_the_next() {
     place.files.presences.close(&holder);
     let last = place.waits(&claim);
     // That finds the holder dead, so the lock is the first waiter's.
-    assert_eq!(
-        place.engine().break_lock(&claim.key, &deadline()).unwrap(),
-        []
-    );
+    assert_eq!(place.breaks(&claim.key), 0);
     let Some(EntryState::Given(token)) = states(&place, &claim).first().copied() else {
         panic!("it wasn't given");
     };
     assert!(token.abandoned);
     drop(wait);
-    match place.ask(&claim, &last) {
-        Answer::Granted(grant) => assert!(grant.token.abandoned),
-        Answer::Taken { .. } | Answer::Broken => panic!("it isn't free"),
-    }
+    assert!(is_abandoned(&place, &claim, &last));
 }
 
 #[test]
@@ -214,16 +207,12 @@ fn waiter_that_is_told_again_and_again_makes_its_attempts() {
     let mut wait = asked(&place, &claim, &owner);
     let presence = wait.files.presences.of(&owner).unwrap();
     let pause = Duration::from_millis(200);
-    let (base, cap) = (pause, pause);
-    let (mut backoff, until) = (
-        Backoff {
-            base,
-            cap,
-            ..BACKOFF
-        }
-        .waits(),
-        Deadline::after(10 * pause),
-    );
+    let slow = Backoff {
+        base: pause,
+        cap: pause,
+        ..BACKOFF
+    };
+    let (mut backoff, until) = (slow.waits(), Deadline::after(10 * pause));
     let mut counted = Pace {
         counted: true,
         ..pace(&mut backoff, &until)
@@ -246,14 +235,7 @@ fn waiter_that_is_told_again_and_again_makes_its_attempts() {
 #[test]
 fn waiter_whose_lease_was_broken_before_it_has_seen_it_is_told() {
     let (place, claim, owner, mut wait) = given();
-    assert_eq!(
-        place
-            .engine()
-            .break_lock(&claim.key, &deadline())
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(place.breaks(&claim.key), 1);
     assert!(await_grant(&mut wait, &claim, &owner).is_none());
     let answer = wait.ask(request(&claim, &owner), None, &deadline());
     assert!(matches!(answer, Ok(Answer::Broken)));
