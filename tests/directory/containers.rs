@@ -1,7 +1,6 @@
 //! Containers that share a directory with their host, and have a boot id of their own, or another time since boot.
 
 use crosslock::LeaseTicket;
-use rustix::process::geteuid;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::puppet::Puppet;
@@ -19,25 +18,20 @@ struct Container {
 }
 
 const CONTAINERS: [Container; 4] = [
-    Container {
-        has_own_boot_id: true,
-        ahead: 0,
-    },
-    Container {
-        has_own_boot_id: false,
-        ahead: DAY,
-    },
-    Container {
-        has_own_boot_id: true,
-        ahead: DAY,
-    },
-    Container {
-        has_own_boot_id: true,
-        ahead: -60,
-    },
+    Container::of(true, 0),
+    Container::of(false, DAY),
+    Container::of(true, DAY),
+    Container::of(true, -60),
 ];
 
 impl Container {
+    const fn of(has_own_boot_id: bool, ahead: i64) -> Self {
+        Container {
+            has_own_boot_id,
+            ahead,
+        }
+    }
+
     fn start(&self, directory: &Path) -> Puppet {
         let boot_id = directory.join("boot_id");
         fs::write(&boot_id, "00000000-0000-4000-8000-000000000000\n").unwrap();
@@ -67,8 +61,7 @@ impl Container {
 
 /// What a host's process and a container's do with the same locks.
 fn shared(check: impl Fn(&Path, &Locker, &mut Puppet)) {
-    if !geteuid().is_root() {
-        println!("left out: only root can make a container");
+    if !may("make a container") {
         return;
     }
     for container in CONTAINERS {

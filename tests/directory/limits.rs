@@ -5,6 +5,7 @@ use crosslock::LockState;
 use super::files::{IDLE, use_last_at};
 use super::puppet::Puppet;
 use super::*;
+use support::Child;
 
 #[test]
 fn process_that_may_write_no_long_files_leaves_a_lock_whole_and_lives() {
@@ -52,8 +53,7 @@ fn value_that_is_longer_than_a_process_may_write_is_refused_and_the_one_before_s
 
 #[test]
 fn host_with_a_newline_in_its_name_leaves_a_lock_that_others_understand() {
-    if !rustix::process::geteuid().is_root() {
-        println!("left out: only root can name a host");
+    if !may("name a host") {
         return;
     }
     let directory = temp_dir();
@@ -140,4 +140,17 @@ fn many_names_that_were_used_once_go_some_at_a_time() {
         drop(open(directory.path()));
         names_in(directory.path()).is_empty()
     });
+}
+
+#[test]
+fn removal_of_idle_files_gives_nobody_a_lock_or_a_token_twice() {
+    const USERS: usize = 2;
+    let (directory, elsewhere) = (temp_dir(), temp_dir());
+    let (url, place) = (url(directory.path()), elsewhere.path().to_str().unwrap());
+    let start = |role| Child::spawn(role, &[(URL, &url), ("TEST_PLACE", place)]);
+    let _opener = start("opens again and again");
+    let mut users = [(); USERS].map(|()| start("uses idle names"));
+    for user in &mut users {
+        user.wait_for("done", 4 * PATIENCE);
+    }
 }

@@ -6,7 +6,6 @@ mod crowd;
 mod descriptors;
 mod files;
 mod forks;
-mod idle;
 mod limits;
 mod links;
 mod planted;
@@ -49,6 +48,15 @@ fn url(directory: &Path) -> String {
 
 fn open(directory: &Path) -> Locker {
     Locker::open(&url(directory)).expect("a directory to lock in")
+}
+
+/// Whether this process may do that: without the right to there is nothing to try.
+fn may(what: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        println!("left out: only root can {what}");
+    }
+    is_root
 }
 
 fn set_mode(path: &Path, mode: u32) {

@@ -1,7 +1,6 @@
 //! Directories that are removed, moved, full, or not to be written any more.
 
 use crosslock::{Error, LostReason};
-use rustix::process::geteuid;
 
 use super::puppet::Puppet;
 use super::*;
@@ -70,8 +69,7 @@ fn waiter_in_a_directory_that_is_removed_ends() {
 /// Runs a test of this binary with a small disk of its own at `place`; without the right to make one there is nothing
 /// to try.
 fn on_a_small_disk(entry: &str) {
-    if !geteuid().is_root() {
-        println!("left out: only root can mount a disk");
+    if !may("mount a disk") {
         return;
     }
     let place = temp_dir();
@@ -95,8 +93,7 @@ fn line_that_outgrows_a_full_disk_is_served_as_far_as_there_was_room() {
 #[test]
 fn directory_in_which_nobody_may_write_any_more_keeps_nobody_from_releasing() {
     // The rights of a directory don't bind root.
-    if !geteuid().is_root() {
-        println!("left out: only root can become another user");
+    if !may("become another user") {
         return;
     }
     let directory = temp_dir();
@@ -118,8 +115,7 @@ fn directory_in_which_nobody_may_write_any_more_keeps_nobody_from_releasing() {
 
 #[test]
 fn directory_in_which_one_may_not_write_can_be_looked_at() {
-    if !geteuid().is_root() {
-        println!("left out: only root can become another user");
+    if !may("become another user") {
         return;
     }
     let directory = temp_dir();

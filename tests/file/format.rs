@@ -2,9 +2,8 @@
 
 use crosslock::{LockState, Locker};
 
+use super::written::{HEAD, file_that_says};
 use super::*;
-
-const HEAD: usize = 64;
 
 /// What a lock's file says, line by line.
 pub(crate) fn lines_of(file: &Path) -> Vec<String> {
@@ -12,7 +11,7 @@ pub(crate) fn lines_of(file: &Path) -> Vec<String> {
 }
 
 /// The doors of the owners that a lock's file names, in its order.
-pub(crate) fn doors_of(directory: &TempDir, name: &str) -> Vec<PathBuf> {
+fn doors_of(directory: &TempDir, name: &str) -> Vec<PathBuf> {
     let lines = lines_of(&file_of(directory, name));
     let doors = lines.iter().filter_map(|line| field(line, "door"));
     let path = |door| directory.path().join(format!(".door-{door}"));
@@ -48,27 +47,6 @@ fn text_of(file: &Path) -> String {
 fn other_boot(file: &Path) -> String {
     let (boot, ..) = head_of(file);
     boot.replace(|c: char| c.is_ascii_hexdigit(), "0")
-}
-
-/// A file that says this.
-fn file_that_says(boot: &str, text: &str) -> String {
-    let (len, sum) = (text.len(), sum(text.as_bytes()));
-    let head = format!("crosslock 2 {boot} at={HEAD} len={len} sum={sum:08x}");
-    format!("{head:63}\n{text}")
-}
-
-fn sum(text: &[u8]) -> u32 {
-    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
-    let words = text.chunks(8).map(|part| {
-        let mut word = [0; 8];
-        word[..part.len()].copy_from_slice(part);
-        u64::from_le_bytes(word)
-    });
-    let first = !(text.len() as u64);
-    let sum = words.fold(first, |sum, word| {
-        (sum.rotate_left(5) ^ word).wrapping_mul(FACTOR)
-    });
-    ((sum ^ sum >> 32).wrapping_mul(FACTOR) >> 32) as u32
 }
 
 #[test]
@@ -184,24 +162,6 @@ fn reboot_frees_a_lock_that_stays_taken() {
     assert!(!guard.was_abandoned() && Some(guard.fencing_token()) > last);
     guard.unlock().unwrap();
     assert!(lock.try_lock("a").unwrap().is_some());
-}
-
-#[test]
-fn reboot_ends_holders_and_waiters_whose_doors_are_gone() {
-    let (directory, lock) = place();
-    let file = file_of(&directory, "a");
-    let mut holder = Puppet::start(&url_of(&directory), PATIENCE);
-    holder.lock("a");
-    let token = holder.holding().token;
-    let mut waiter = Puppet::start(&url_of(&directory), PATIENCE);
-    waiter.lock("a");
-    wait_until("a waiter", PATIENCE, || lines_of(&file).len() == 3);
-    let text = text_of(&file);
-    holder.kill();
-    waiter.kill();
-    fs::write(&file, file_that_says(&other_boot(&file), &text)).unwrap();
-    let guard = lock.try_lock("a").unwrap().expect("nobody has it");
-    assert!(guard.was_abandoned() && guard.fencing_token() > token);
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! What is particular to `file:`: files and doors, and those that are removed, replaced, or not what they should be.
 #![cfg(feature = "file")]
 
-mod breaking;
 mod format;
-mod looking;
+mod operators;
 mod storm;
+#[path = "../directory/written.rs"]
+mod written;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -66,18 +66,6 @@ fn guard_whose_file_was_removed_is_lost_and_keeps_nothing_open() {
 }
 
 #[test]
-fn guard_whose_door_was_removed_is_lost_and_its_lock_abandoned() {
-    let (directory, lock) = place();
-    let guard = lock.lock("a").unwrap();
-    fs::remove_file(&doors(&directory)[0]).unwrap();
-    assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
-    let next = lock.try_lock("a").unwrap().expect("its holder is gone");
-    assert!(next.was_abandoned() && next.fencing_token() > guard.fencing_token());
-    assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
-    next.verify().unwrap();
-}
-
-#[test]
 fn file_that_was_moved_away_and_back_can_be_locked_again() {
     let (directory, lock) = place();
     let (file, aside) = (file_of(&directory, "a"), directory.path().join("aside"));
@@ -105,47 +93,6 @@ fn file_stays_when_nobody_uses_it_and_doors_do_not() {
     assert!(doors(&directory).is_empty());
     let entries = fs::read_dir(directory.path()).unwrap();
     assert_eq!(entries.count(), 2);
-}
-
-#[test]
-fn doors_of_a_killed_process_are_removed_by_the_next_that_opens_the_directory() {
-    let (directory, lock) = place();
-    let mut holder = Puppet::start(&url_of(&directory), PATIENCE);
-    holder.lock("a");
-    holder.holding();
-    assert_eq!(doors(&directory).len(), 1);
-    holder.kill();
-    assert_eq!(doors(&directory).len(), 1);
-    let other = open(directory.path());
-    assert!(doors(&directory).is_empty());
-    assert!(other.lock("a").unwrap().was_abandoned());
-    drop(lock);
-}
-
-#[test]
-fn what_is_no_lock_is_a_conflict_and_is_left_alone() {
-    let (directory, lock) = place();
-    let outside = TempDir::new().unwrap();
-    let target = outside.path().join("target");
-    fs::write(file_of(&directory, "text"), "not a counter\n").unwrap();
-    fs::create_dir(file_of(&directory, "directory")).unwrap();
-    symlink(&target, file_of(&directory, "link")).unwrap();
-    let made = Command::new("mkfifo")
-        .arg(file_of(&directory, "fifo"))
-        .status()
-        .unwrap();
-    assert!(made.success());
-    for name in ["text", "directory", "link", "fifo"] {
-        match lock.try_lock(name) {
-            Err(Error::Conflict { key, .. }) => assert!(key.ends_with(&format!("{name}.lock"))),
-            other => panic!("{name}: {other:?}"),
-        }
-    }
-    let text = fs::read_to_string(file_of(&directory, "text")).unwrap();
-    assert_eq!(text, "not a counter\n");
-    assert!(!target.exists());
-    drop(lock);
-    assert_eq!(open_files_under(directory.path()), 0);
 }
 
 /// Releases `name` at once, to stay taken for longer than any test runs.
@@ -274,13 +221,4 @@ fn link_in_the_place_of_a_directory_is_a_conflict() {
     symlink(outside.path(), &part).unwrap();
     assert!(matches!(lock.try_lock(&long), Err(Error::Conflict { .. })));
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
-}
-
-#[test]
-fn directory_that_is_removed_while_open_is_an_error_and_not_made_anew() {
-    let (directory, lock) = place();
-    let path = directory.path().to_owned();
-    directory.close().unwrap();
-    assert!(matches!(lock.try_lock("a"), Err(Error::Engine { .. })));
-    assert!(!path.exists());
 }

@@ -43,104 +43,33 @@ const ALONE: Play = Play {
     is_exclusive: true,
 };
 
-#[test]
-fn one_killed_by_strace_while_it_locks_or_unlocks_hinders_nobody() {
-    ALONE.at_every_call();
+/// One test for each, since they take long: what the child does, and how it differs from `ALONE`.
+macro_rules! killed_at_every_call {
+    ($($test:ident: $name:literal $(, $field:ident: $value:expr)*;)+) => {$(
+        #[test]
+        fn $test() {
+            let play = Play {
+                name: $name,
+                $($field: $value,)*
+                ..ALONE
+            };
+            play.at_every_call();
+        }
+    )+};
 }
 
-#[test]
-fn one_killed_by_strace_is_followed_by_a_waiter() {
-    let play = Play {
-        is_waited_for: true,
-        ..ALONE
-    };
-    play.at_every_call();
-}
-
-#[test]
-fn one_killed_by_strace_while_it_waits_hinders_nobody() {
-    let play = Play {
-        is_held: true,
-        ..ALONE
-    };
-    play.at_every_call();
-}
-
-#[test]
-fn one_killed_by_strace_while_it_gives_up_hinders_nobody() {
-    let play = Play {
-        name: "timed",
-        is_held: true,
-        ..ALONE
-    };
-    play.at_every_call();
-}
-
-#[test]
-fn one_killed_by_strace_with_several_locks_hinders_nobody() {
-    let play = Play {
-        name: "lock_all",
-        names: &["a", "b", "c"],
-        ..ALONE
-    };
-    play.at_every_call();
-}
-
-#[test]
-fn one_killed_by_strace_while_it_downgrades_hinders_nobody() {
-    let play = Play {
-        name: "downgrade",
-        ..ALONE
-    };
-    play.at_every_call();
-}
-
-#[test]
-fn one_killed_by_strace_while_it_reads_hinders_nobody() {
-    let play = Play {
-        name: "read",
-        is_exclusive: false,
-        ..ALONE
-    };
-    play.at_every_call();
-}
-
-#[test]
-fn one_killed_by_strace_while_it_has_permits_hinders_nobody() {
-    let play = Play {
-        name: "permits",
-        is_exclusive: false,
-        ..ALONE
-    };
-    play.at_every_call();
-}
-
-#[test]
-fn one_killed_by_strace_while_it_stores_a_value_hinders_nobody() {
-    let play = Play {
-        name: "value",
-        ..ALONE
-    };
-    play.at_every_call();
-}
-
-#[test]
-fn one_killed_by_strace_while_it_passes_its_lock_on_hinders_nobody() {
-    let play = Play {
-        name: "pass",
-        ..ALONE
-    };
-    play.at_every_call();
-}
-
-#[test]
-fn one_killed_by_strace_while_it_breaks_a_lock_hinders_nobody() {
-    let play = Play {
-        name: "break",
-        is_held: true,
-        ..ALONE
-    };
-    play.at_every_call();
+killed_at_every_call! {
+    one_killed_by_strace_while_it_locks_or_unlocks_hinders_nobody: "lock";
+    one_killed_by_strace_is_followed_by_a_waiter: "lock", is_waited_for: true;
+    one_killed_by_strace_while_it_waits_hinders_nobody: "lock", is_held: true;
+    one_killed_by_strace_while_it_gives_up_hinders_nobody: "timed", is_held: true;
+    one_killed_by_strace_with_several_locks_hinders_nobody: "lock_all", names: &["a", "b", "c"];
+    one_killed_by_strace_while_it_downgrades_hinders_nobody: "downgrade";
+    one_killed_by_strace_while_it_reads_hinders_nobody: "read", is_exclusive: false;
+    one_killed_by_strace_while_it_has_permits_hinders_nobody: "permits", is_exclusive: false;
+    one_killed_by_strace_while_it_stores_a_value_hinders_nobody: "value";
+    one_killed_by_strace_while_it_passes_its_lock_on_hinders_nobody: "pass";
+    one_killed_by_strace_while_it_breaks_a_lock_hinders_nobody: "break", is_held: true;
 }
 
 #[test]

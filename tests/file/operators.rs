@@ -1,0 +1,237 @@
+//! What operators do: they take locks from their holders, and look at locks, by which they take none.
+
+use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use crosslock::{LockState, Result};
+
+use super::*;
+
+/// Of leases that are looked at three times as often.
+const LEASE: Duration = Duration::from_millis(300);
+
+/// A process that has the lock "a"; and its token.
+fn holder(directory: &TempDir) -> (Puppet, u64) {
+    let mut holder = Puppet::start(&url_of(directory), LEASE);
+    holder.lock("a");
+    let token = holder.holding().token;
+    (holder, token)
+}
+
+/// What the directory holds but for locks and doors.
+fn leftovers(directory: &TempDir) -> Vec<String> {
+    let entries = fs::read_dir(directory.path()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names
+        .filter(|name| !name.ends_with(".lock") && !name.starts_with(".door-"))
+        .collect()
+}
+
+/// The lines of a lock's file that tell whose lock was broken.
+fn told_of_breaks(directory: &TempDir, name: &str) -> usize {
+    let lines = lines_of(&file_of(directory, name));
+    lines
+        .iter()
+        .filter(|line| line.starts_with("broken "))
+        .count()
+}
+
+#[test]
+fn stopped_holder_loses_its_lock_and_is_told_when_it_runs_again() {
+    let (directory, lock) = place();
+    let (mut holder, token) = holder(&directory);
+    holder.stop();
+    let broken = lock.break_lock("a").unwrap();
+    assert_eq!(broken.len(), 1);
+    let party = broken[0].party.as_ref().unwrap();
+    assert_eq!((party.pid, broken[0].token), (holder.pid(), Some(token)));
+    assert_eq!(party.label.as_deref(), Some("a puppet"));
+    assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
+    let next = lock.try_lock("a").unwrap().expect("it was broken");
+    assert!(next.was_abandoned() && next.fencing_token() > token);
+    assert_eq!(told_of_breaks(&directory, "a"), 1);
+    holder.cont();
+    assert_eq!(holder.ask("lost"), "Lost Broken");
+    assert_eq!(holder.ask("unlock"), "Lost Broken");
+    next.verify().unwrap();
+    assert!(open(directory.path()).try_lock("a").unwrap().is_none());
+    next.unlock().unwrap();
+    assert!(!lock.lock("a").unwrap().was_abandoned());
+    assert_eq!(told_of_breaks(&directory, "a"), 0);
+    assert_eq!(leftovers(&directory), [""; 0]);
+}
+
+#[test]
+fn one_of_several_that_break_at_once_breaks() {
+    let (directory, _) = place();
+    for _ in 0..10 {
+        let (holder, token) = holder(&directory);
+        holder.stop();
+        let start = Barrier::new(4);
+        let broken: usize = thread::scope(|scope| {
+            let breaks = || {
+                let lock = open(directory.path());
+                start.wait();
+                lock.break_lock("a").unwrap().len()
+            };
+            let all = [(); 4].map(|()| scope.spawn(breaks));
+            all.map(|one| one.join().unwrap()).into_iter().sum()
+        });
+        assert_eq!(broken, 1);
+        assert!(open(directory.path()).lock("a").unwrap().fencing_token() > token);
+        assert_eq!(told_of_breaks(&directory, "a"), 1);
+        // It won't hear of it.
+        drop(holder);
+    }
+    drop(open(directory.path()).lock("a").unwrap());
+    assert_eq!(told_of_breaks(&directory, "a"), 0);
+    assert_eq!(leftovers(&directory), [""; 0]);
+}
+
+#[test]
+fn program_that_locks_the_file_ends_no_lease_and_lets_nobody_change_it() {
+    let (directory, lock) = place();
+    let guard = lock.lock("a").unwrap();
+    let foreign = fs::File::open(file_of(&directory, "a")).unwrap();
+    // The file is locked only while it is changed, so others may have it.
+    foreign.try_lock().unwrap();
+    assert_eq!(lock.inspect("a").unwrap().holders.len(), 1);
+    let other = open(directory.path());
+    // Each waits for it as long as a process that is stopped might need.
+    thread::scope(|scope| {
+        let refused = [
+            scope.spawn(|| other.try_lock("a").map(drop)),
+            scope.spawn(|| other.break_lock("a").map(drop)),
+            scope.spawn(|| guard.verify()),
+        ];
+        for refused in refused.map(|one| one.join().unwrap()) {
+            assert!(
+                matches!(refused, Err(Error::Unavailable { .. })),
+                "{refused:?}"
+            );
+        }
+    });
+    let watch = support::Stopwatch::start();
+    let timeout = Duration::from_millis(100);
+    assert!(other.try_lock_for("a", timeout).is_err());
+    watch.assert_within(2 * timeout);
+    assert!(guard.is_held());
+    drop(foreign);
+    guard.verify().unwrap();
+    assert!(other.try_lock("a").unwrap().is_none());
+}
+
+#[cfg(feature = "value")]
+#[test]
+fn release_with_a_value_is_bounded_while_another_program_has_the_file_locked() {
+    let (directory, lock) = place();
+    let mutex = lock.mutex("a", 0).unwrap();
+    mutex.update(|value| *value = 1).unwrap();
+    let foreign = fs::File::open(file_of(&directory, "a")).unwrap();
+    let mut guard = mutex.lock().unwrap();
+    *guard = 2;
+    foreign.lock().unwrap();
+    let watch = support::Stopwatch::start();
+    drop(guard);
+    watch.assert_within(Duration::from_millis(500));
+    drop(foreign);
+    // It wasn't stored, and the release is made up for.
+    assert_eq!(*mutex.lock().unwrap(), 1);
+}
+
+#[test]
+fn lease_that_is_found_broken_when_it_is_downgraded_leaves_no_door() {
+    let (directory, lock) = place();
+    // It doesn't look by itself meanwhile.
+    let guard = lock.write("a").unwrap();
+    let mut breaker = Puppet::start(&url_of(&directory), LEASE);
+    assert_eq!(breaker.ask("break a"), "broke 1");
+    match guard.downgrade() {
+        Err(Error::Lost { reason, .. }) => assert_eq!(reason, LostReason::Broken),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(doors(&directory), [""; 0].map(PathBuf::from));
+}
+
+fn listed(lock: &Locker, prefix: &str) -> Vec<String> {
+    let names = lock.list(prefix).unwrap().collect::<Result<Vec<_>>>();
+    let mut names = names.unwrap();
+    names.sort();
+    names
+}
+
+#[test]
+fn looks_let_no_attempt_fail() {
+    let (directory, lock) = place();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let other = open(directory.path());
+                while !done.load(Ordering::Relaxed) {
+                    let holders = other.inspect("a").unwrap().holders;
+                    let is_ours = |party: &crosslock::Party| party.pid == std::process::id();
+                    let mut parties = holders.iter().map(|holder| holder.party.as_ref());
+                    assert!(parties.all(|party| party.is_some_and(is_ours)));
+                    listed(&other, "");
+                }
+            });
+        }
+        for _ in 0..2_000 {
+            let guard = lock.try_lock("a").unwrap().expect("nobody takes it");
+            assert!(!guard.was_abandoned());
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn what_is_no_lock_is_not_listed_and_a_conflict_to_look_at() {
+    let (directory, lock) = place();
+    fs::write(file_of(&directory, "text"), "not a counter\n").unwrap();
+    assert!(matches!(lock.inspect("text"), Err(Error::Conflict { .. })));
+    assert!(matches!(
+        lock.break_lock("text"),
+        Err(Error::Conflict { .. })
+    ));
+    assert!(listed(&lock, "").is_empty());
+}
+
+#[test]
+fn ten_thousand_names_are_listed_in_a_moment() {
+    let (_directory, lock) = place();
+    for n in 0..10_000 {
+        let guard = lock.lock(&n.to_string()).unwrap();
+        guard.at_least_for(Duration::from_secs(600));
+        guard.unlock().unwrap();
+    }
+    let _held = lock.lock("held").unwrap();
+    let begun = Instant::now();
+    let found = listed(&lock, "").len();
+    println!("listed {found} in {:?}", begun.elapsed());
+    assert_eq!(found, 10_001);
+}
+
+#[test]
+fn looks_make_no_directory_and_the_first_change_does() {
+    let place = TempDir::new().unwrap();
+    let directory = place.path().join("new/er");
+    let lock = open(&directory);
+    for _ in 0..2 {
+        assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
+        assert_eq!(listed(&lock, ""), [""; 0]);
+        assert_eq!(lock.break_lock("a").unwrap().len(), 0);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+    }
+    let other = open(&directory);
+    let guard = lock.lock("a").unwrap();
+    assert_eq!(listed(&other, ""), ["a"]);
+    assert!(other.try_lock("a").unwrap().is_none());
+    // Whoever has seen it doesn't make it anew.
+    drop(guard);
+    fs::remove_dir_all(&directory).unwrap();
+    assert!(lock.try_lock("a").is_err() && !directory.exists());
+    // Whoever opens it then does.
+    assert!(open(&directory).try_lock("a").unwrap().is_some());
+}
