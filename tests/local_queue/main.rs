@@ -2,12 +2,13 @@
 //! their steps when there are few, and in many random orders when there are more. A thread that waits for ever is
 //! reported as a deadlock.
 
+#[macro_use]
+mod orders;
 mod asker;
 mod guard;
 #[path = "../../src/queue/local.rs"]
 mod local_queue;
 mod offers;
-mod orders;
 mod process;
 mod sync;
 mod world;
@@ -47,16 +48,11 @@ fn model(threads: Threads, seen: &Arc<Mutex<BTreeSet<Seen>>>) -> impl Fn() + use
     }
 }
 
-fn in_every_order(threads: Threads) -> BTreeSet<Seen> {
+/// In every order, or with so many interruptions: for threads that can't be run in every order, because there are too
+/// many.
+fn in_orders_with(interruptions: Option<u32>, threads: Threads) -> BTreeSet<Seen> {
     let seen = Arc::default();
-    try_every_order(None, model(threads, &seen));
-    Arc::into_inner(seen).unwrap().into_inner().unwrap()
-}
-
-/// For threads that can't be run in every order: there are too many.
-fn in_orders_with(interruptions: u32, threads: Threads) -> BTreeSet<Seen> {
-    let seen = Arc::default();
-    try_every_order(Some(interruptions), model(threads, &seen));
+    try_every_order(interruptions, model(threads, &seen));
     Arc::into_inner(seen).unwrap().into_inner().unwrap()
 }
 
@@ -186,82 +182,39 @@ fn names_that_are_gone_take_no_room() {
     Runner::new(RandomScheduler::new(10), Config::new()).run(threads);
 }
 
-#[test]
-fn threads_that_lock_hand_the_lease_over() {
-    let seen = in_every_order(|world| {
-        let process = Process::new(world, 0, &[ToFirst]);
-        vec![process.locks(), process.locks(), process.locks()]
-    });
-    assert!(seen.contains(&Seen::HandedOver));
+in_orders! {
+    threads_that_lock_hand_the_lease_over(None, [ToFirst]): locks(), locks(), locks() => HandedOver;
+    lost_lease_frees_the_seat_while_its_guard_is_there(None, [ToFirst]): loses(), locks()
+        => LostWhileOthersWait ExpiredOnTheWay;
+    lost_lease_meets_a_thread_that_gives_up(None, [ToFirst]): loses(), locks_for(1)
+        => LostWhileOthersWait GivenAtTheLastMoment;
+    lost_lease_meets_threads_that_lock_and_try(Some(3), [ToFirst]): loses(), locks(), tries()
+        => LostWhileOthersWait AskedWithoutSeat ExpiredOnTheWay;
+    thread_that_gives_up_takes_nothing_with_it(Some(4), [ToFirst]): locks(), locks_for(1), locks()
+        => GivenAtTheLastMoment KnownToBeTaken;
+    thread_that_tries_takes_nothing_with_it(Some(4), [ToFirst]): locks(), tries(), locks()
+        => AskedWithoutSeat KnownToBeTaken;
+    thread_that_is_cancelled_takes_nothing_with_it(Some(3), [ToFirst]): locks(), locks_until_cancelled(), locks()
+        => CancelledInQueue CancelMetTurn;
 }
 
 #[test]
 fn threads_that_do_not_hand_over_ask_one_after_the_other() {
-    let seen = in_every_order(|world| {
+    let seen = in_orders_with(None, |world| {
         let process = Process::new(world, 0, &[No]);
         vec![process.locks(), process.locks(), process.locks()]
     });
     assert!(seen.is_empty(), "{seen:?}");
 }
 
-#[test]
-fn lost_lease_frees_the_seat_while_its_guard_is_there() {
-    let seen = in_every_order(|world| {
-        let process = Process::new(world, 0, &[ToFirst]);
-        vec![process.loses(), process.locks()]
-    });
-    assert!(seen.contains(&Seen::LostWhileOthersWait));
-    assert!(seen.contains(&Seen::ExpiredOnTheWay));
-}
-
-#[test]
-fn lost_lease_meets_a_thread_that_gives_up() {
-    let seen = in_every_order(|world| {
-        let process = Process::new(world, 0, &[ToFirst]);
-        vec![process.loses(), process.locks_for(1)]
-    });
-    assert!(seen.contains(&Seen::LostWhileOthersWait));
-    assert!(seen.contains(&Seen::GivenAtTheLastMoment));
-}
-
-#[test]
-fn lost_lease_meets_threads_that_lock_and_try() {
-    let seen = in_orders_with(3, |world| {
-        let process = Process::new(world, 0, &[ToFirst]);
-        vec![process.loses(), process.locks(), process.tries()]
-    });
-    assert!(seen.contains(&Seen::LostWhileOthersWait));
-    assert!(seen.contains(&Seen::AskedWithoutSeat));
-    assert!(seen.contains(&Seen::ExpiredOnTheWay));
-}
-
-#[test]
-fn thread_that_gives_up_takes_nothing_with_it() {
-    let seen = in_orders_with(4, |world| {
-        let process = Process::new(world, 0, &[ToFirst]);
-        vec![process.locks(), process.locks_for(1), process.locks()]
-    });
-    assert!(seen.contains(&Seen::GivenAtTheLastMoment));
-    assert!(seen.contains(&Seen::KnownToBeTaken));
-}
-
-#[test]
-fn thread_that_tries_takes_nothing_with_it() {
-    let seen = in_orders_with(4, |world| {
-        let process = Process::new(world, 0, &[ToFirst]);
-        vec![process.locks(), process.tries(), process.locks()]
-    });
-    assert!(seen.contains(&Seen::AskedWithoutSeat));
-    assert!(seen.contains(&Seen::KnownToBeTaken));
+fn two_processes(world: &Arc<World>) -> [Arc<Process>; 2] {
+    [0, 1].map(|id| Process::new(world, id, &[ToFirst]))
 }
 
 #[test]
 fn place_in_line_goes_to_the_next_thread_of_the_process() {
-    let seen = in_orders_with(3, |world| {
-        let (one, other) = (
-            Process::new(world, 0, &[ToFirst]),
-            Process::new(world, 1, &[ToFirst]),
-        );
+    let seen = in_orders_with(Some(3), |world| {
+        let [one, other] = two_processes(world);
         vec![other.locks(), one.locks_for(1), one.locks()]
     });
     assert!(seen.contains(&Seen::PlacePassedOn));
@@ -269,11 +222,8 @@ fn place_in_line_goes_to_the_next_thread_of_the_process() {
 
 #[test]
 fn processes_whose_threads_give_up_leave_the_line() {
-    let seen = in_orders_with(3, |world| {
-        let (one, other) = (
-            Process::new(world, 0, &[ToFirst]),
-            Process::new(world, 1, &[ToFirst]),
-        );
+    let seen = in_orders_with(Some(3), |world| {
+        let [one, other] = two_processes(world);
         vec![other.locks_for(1), one.locks_for(1), one.tries()]
     });
     assert!(seen.contains(&Seen::KnownToBeTaken));
@@ -281,12 +231,9 @@ fn processes_whose_threads_give_up_leave_the_line() {
 
 #[test]
 fn thread_that_tries_asks_when_the_last_answer_was_lost() {
-    let seen = in_orders_with(3, |world| {
+    let seen = in_orders_with(Some(3), |world| {
         world.loses_answer(3);
-        let (one, other) = (
-            Process::new(world, 0, &[ToFirst]),
-            Process::new(world, 1, &[ToFirst]),
-        );
+        let [one, other] = two_processes(world);
         vec![other.locks(), one.locks_for(2), one.tries()]
     });
     assert!(seen.contains(&Seen::AnswerLost));
@@ -296,27 +243,13 @@ fn thread_that_tries_asks_when_the_last_answer_was_lost() {
 
 #[test]
 fn place_whose_last_answer_was_lost_goes_to_the_next_thread() {
-    let seen = in_orders_with(3, |world| {
+    let seen = in_orders_with(Some(3), |world| {
         world.loses_answer(2);
         let process = Process::new(world, 0, &[ToFirst]);
         vec![process.locks_for(1), process.tries(), process.locks()]
     });
     assert!(seen.contains(&Seen::AnswerLost));
     assert!(seen.contains(&Seen::PlacePassedOn));
-}
-
-#[test]
-fn thread_that_is_cancelled_takes_nothing_with_it() {
-    let seen = in_orders_with(3, |world| {
-        let process = Process::new(world, 0, &[ToFirst]);
-        vec![
-            process.locks(),
-            process.locks_until_cancelled(),
-            process.locks(),
-        ]
-    });
-    assert!(seen.contains(&Seen::CancelledInQueue));
-    assert!(seen.contains(&Seen::CancelMetTurn));
 }
 
 #[test]

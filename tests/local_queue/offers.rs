@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::orders::try_every_order;
 use crate::process::HandsOver::{ToAny, ToFirst};
-use crate::process::{Process, Thread};
-use crate::world::Seen;
-use crate::{Queues, at_once, behind, first, in_orders_with, local_queue};
+use crate::process::Thread;
+use crate::{Queues, at_once, behind, first, local_queue};
 use local_queue::{Entered, Left};
 
 #[test]
@@ -65,63 +64,14 @@ fn offer_comes_back_when_nobody_waits() {
     });
 }
 
-#[test]
-fn threads_that_lock_take_what_is_offered() {
-    let seen = in_orders_with(4, |world| {
-        let process = Process::new(world, 0, &[ToAny]);
-        vec![process.locks(), process.locks(), process.locks()]
-    });
-    assert!(seen.contains(&Seen::HandedOver));
-    assert!(seen.contains(&Seen::WentAhead));
-}
-
-#[test]
-fn offer_meets_threads_that_give_up() {
-    let seen = in_orders_with(4, |world| {
-        let process = Process::new(world, 0, &[ToAny]);
-        vec![process.locks(), process.locks_for(1), process.locks_for(1)]
-    });
-    assert!(seen.contains(&Seen::GivenAtTheLastMoment));
-    assert!(seen.contains(&Seen::KnownToBeTaken));
-}
-
-#[test]
-fn offer_meets_threads_that_give_up_and_wait() {
-    let seen = in_orders_with(3, |world| {
-        let process = Process::new(world, 0, &[ToAny]);
-        vec![
-            process.locks(),
-            process.locks_for(1),
-            process.locks(),
-            process.locks(),
-        ]
-    });
-    assert!(seen.contains(&Seen::GivenAtTheLastMoment));
-    assert!(seen.contains(&Seen::WentAhead));
-}
-
-#[test]
-fn offer_meets_a_cancel() {
-    let seen = in_orders_with(3, |world| {
-        let process = Process::new(world, 0, &[ToAny]);
-        vec![
-            process.locks(),
-            process.locks_until_cancelled(),
-            process.locks(),
-        ]
-    });
-    assert!(seen.contains(&Seen::CancelledInQueue));
-    assert!(seen.contains(&Seen::WentAhead));
-}
-
-#[test]
-fn offered_lease_is_lost() {
-    let seen = in_orders_with(3, |world| {
-        let process = Process::new(world, 0, &[ToAny, ToFirst]);
-        vec![process.loses(), process.locks(), process.locks()]
-    });
-    assert!(seen.contains(&Seen::LostWhileOthersWait));
-    assert!(seen.contains(&Seen::ExpiredOnTheWay));
+in_orders! {
+    threads_that_lock_take_what_is_offered(Some(4), [ToAny]): locks(), locks(), locks() => HandedOver WentAhead;
+    offer_meets_threads_that_give_up(Some(4), [ToAny]): locks(), locks_for(1), locks_for(1)
+        => GivenAtTheLastMoment KnownToBeTaken;
+    offer_meets_threads_that_give_up_and_wait(Some(3), [ToAny]): locks(), locks_for(1), locks(), locks()
+        => GivenAtTheLastMoment WentAhead;
+    offer_meets_a_cancel(Some(3), [ToAny]): locks(), locks_until_cancelled(), locks() => CancelledInQueue WentAhead;
+    offered_lease_is_lost(Some(3), [ToAny, ToFirst]): loses(), locks(), locks() => LostWhileOthersWait ExpiredOnTheWay;
 }
 
 #[test]

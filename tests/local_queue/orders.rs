@@ -3,6 +3,23 @@
 use shuttle::scheduler::{DfsScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, Runner};
 
+/// Tests of the threads of one process: how often they are interrupted, to whom its guards give their leases, what each
+/// thread does, and what is to be seen in some order at least.
+macro_rules! in_orders {
+    ($(
+        $test:ident($interruptions:expr, $hands_over:expr): $($does:ident($($times:literal)?)),+ => $($seen:ident)*;
+    )+) => {$(
+        #[test]
+        fn $test() {
+            let seen = crate::in_orders_with($interruptions, |world| {
+                let process = crate::process::Process::new(world, 0, &$hands_over);
+                vec![$(process.$does($($times)?)),+]
+            });
+            $(assert!(seen.contains(&crate::world::Seen::$seen), "{seen:?}");)*
+        }
+    )+};
+}
+
 /// Tries every order there is, or every order in which at most so many threads are interrupted that could go on.
 /// There are to be fewer than this, which already takes long.
 pub(crate) fn try_every_order(
