@@ -181,11 +181,4 @@ mod tests {
             assert!(matches!(both.number % 8, 1 | 3 | 5), "{both:?}");
         });
     }
-
-    #[test]
-    fn clean_release_makes_the_counter_even() {
-        let token = Token::next(0, 1_000);
-        assert!(!Token::next(Token::released(token.number), 0).abandoned);
-        assert!(Token::next(token.number, 0).abandoned);
-    }
 }

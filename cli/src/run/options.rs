@@ -291,15 +291,6 @@ mod tests {
     }
 
     #[test]
-    fn command_without_dashes_is_told_where_they_belong() {
-        let refused = parse(&["deploy", "echo", "hi"]).expect_err("no command");
-        assert!(
-            refused.contains("crosslock run deploy -- echo hi"),
-            "{refused}"
-        );
-    }
-
-    #[test]
     fn contradictions_are_refused() {
         for args in [
             &["a"][..],

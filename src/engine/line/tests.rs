@@ -346,19 +346,6 @@ fn owner_is_found_by_its_uuid() {
 }
 
 #[test]
-fn permits_are_counted() {
-    let permits = |place, count| entry("p", place, Mode::Permits { count, of: 5 });
-    let line = Line::of([permits(1, 2), permits(2, 1), permits(3, 3)]);
-    assert_eq!(line.free_permits(5), 2);
-    assert_eq!(line.standing(2), Standing::BehindSome);
-    assert_eq!(Line::default().free_permits(5), 5);
-    assert_eq!(
-        Line::of([entry("x", 1, Mode::Exclusive)]).free_permits(5),
-        0
-    );
-}
-
-#[test]
 fn one_of_those_in_the_way_leaves_before_it_is_ones_turn() {
     for_any(|random| {
         let of = random.u32(1..=5);

@@ -247,18 +247,6 @@ fn loss_is_told_when_the_turn_is_given_up() {
 }
 
 #[test]
-fn lease_is_not_renewed_after_max_hold() {
-    let scene = scene(Some(EVERY), Some(EVERY * 3 / 2));
-    scene.answers([(AT_ONCE, Ok(true))]);
-    scene.tend_when_due();
-    let last = scene.held.tend().unwrap();
-    assert!(last > EVERY, "the next look is at the end: {last:?}");
-    scene.clock.advance(last);
-    assert_eq!(scene.held.tend(), None);
-    assert_eq!(scene.lost(), Some(LostReason::Expired));
-}
-
-#[test]
 fn renewal_that_failed_is_not_tried_again_after_max_hold() {
     let scene = scene(Some(EVERY), Some(EVERY * 4 / 3));
     scene.answers([(AT_ONCE, unreachable_server())]);

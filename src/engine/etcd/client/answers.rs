@@ -313,15 +313,6 @@ mod tests {
     }
 
     #[test]
-    fn answer_has_a_revision_and_who_gave_it() {
-        let found = transaction(&json!({ "header": header() })).unwrap();
-        let (member, term) = (10619753999200686632, 4);
-        assert_eq!(found.by, MemberTerm { member, term });
-        assert_eq!((found.succeeded, found.revision), (false, 2));
-        assert_eq!(found.results, []);
-    }
-
-    #[test]
     fn lease_that_is_gone_has_no_seconds() {
         let result = |ttl: Value| {
             let mut result = json!({ "header": header(), "ID": "7" });

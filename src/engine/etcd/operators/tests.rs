@@ -23,10 +23,6 @@ fn name_at_the_end_of_a_page_is_on_the_next() {
     assert_eq!(shown(&[], true), (strings(&[]), None));
 }
 
-fn status(version: &str, leader: Option<u64>) -> Status {
-    member(1, version, leader)
-}
-
 fn member(member: u64, version: &str, leader: Option<u64>) -> Status {
     Status {
         host: "h:2379".to_owned(),
@@ -44,63 +40,42 @@ fn member(member: u64, version: &str, leader: Option<u64>) -> Status {
 }
 
 #[test]
-fn versions_are_weak_of_what_is_known() {
-    for (text, verdict) in [
-        ("3.4.23", "weak"),
-        ("3.4.38", "weak"),
-        ("3.4.42", "fine"),
-        ("3.5.22", "weak"),
-        ("3.5.27", "weak"),
-        ("3.5.28", "fine"),
-        ("3.6.0", "weak"),
-        ("3.6.0-rc.1", "weak"),
-        ("3.6.8", "weak"),
-        ("3.6.9", "fine"),
-        ("4.0.0", "fine"),
-        ("3.3.27", "weak"),
-        ("", "weak"),
-    ] {
-        let finding = version(&[status(text, Some(1))]);
-        assert_eq!(finding.verdict.to_string(), verdict, "{text}");
-    }
-    assert_eq!(version(&[]).verdict.to_string(), "unknown");
-}
-
-#[test]
-fn worst_that_is_known_of_a_version_is_told() {
-    for (text, words) in [
-        ("3.5.0", "other data"),
-        ("3.5.2", "other data"),
-        ("3.5.3", "its successor"),
-        ("3.4.30", "its successor"),
-        ("3.5.13", "kept alive"),
-        ("3.6.0", "kept alive"),
-        ("3.6.4", "kept alive"),
-        ("3.6.5", "from the past"),
-        ("3.5.27", "from the past"),
-        ("3.4.41", "from the past"),
+fn versions_are_weak_of_what_is_known_and_the_worst_is_told() {
+    for (text, verdict, words, breaks_exclusion) in [
+        ("3.4.23", "weak", "its successor", true),
+        ("3.4.30", "weak", "its successor", true),
+        ("3.4.31", "weak", "kept alive", false),
+        ("3.4.41", "weak", "from the past", false),
+        ("3.4.42", "fine", "", false),
+        ("3.5.0", "weak", "other data", true),
+        ("3.5.2", "weak", "other data", true),
+        ("3.5.3", "weak", "its successor", true),
+        ("3.5.12", "weak", "its successor", true),
+        ("3.5.13", "weak", "kept alive", false),
+        ("3.5.27", "weak", "from the past", false),
+        ("3.5.28", "fine", "", false),
+        ("3.6.0", "weak", "kept alive", false),
+        ("3.6.0-rc.1", "weak", "kept alive", false),
+        ("3.6.4", "weak", "kept alive", false),
+        ("3.6.5", "weak", "from the past", false),
+        ("3.6.8", "weak", "from the past", false),
+        ("3.6.9", "fine", "", false),
+        ("4.0.0", "fine", "", false),
+        ("3.3.27", "weak", "its successor", true),
+        ("", "weak", "its successor", true),
     ] {
         // The oldest member counts.
-        let members = [status("3.6.9", Some(1)), status(text, Some(1))];
-        let said = format!("{:?}", version(&members));
-        assert!(said.contains(words), "{text}: {said}");
+        let members = [member(1, "4.0.0", Some(1)), member(2, text, Some(1))];
+        let finding = version(&members);
+        assert_eq!(finding.verdict.to_string(), verdict, "{text}");
+        assert!(
+            format!("{finding:?}").contains(words),
+            "{text}: {finding:?}"
+        );
+        let warning = super::breaks_exclusion(text);
+        assert_eq!(warning.is_some(), breaks_exclusion, "{text}");
     }
-}
-
-#[test]
-fn versions_without_exclusion_are_warned_of() {
-    for (version, is_warned_of) in [
-        ("3.4.23", true),
-        ("3.4.30", true),
-        ("3.4.31", false),
-        ("3.5.2", true),
-        ("3.5.12", true),
-        ("3.5.13", false),
-        ("3.6.0", false),
-    ] {
-        let warning = breaks_exclusion(version);
-        assert_eq!(warning.is_some(), is_warned_of, "{version}");
-    }
+    assert_eq!(version(&[]).verdict.to_string(), "unknown");
 }
 
 #[test]

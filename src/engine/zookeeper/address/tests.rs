@@ -112,6 +112,8 @@ fn no_error_or_debug_output_shows_a_password() {
             format!("zk://{host}?auth=digest:me:{before}sssss{after}"),
             format!("zk://me:{before}sssss{after}@{host}"),
             format!("zk://{host}?auth=digest:me:p&{before}sssss{after}"),
+            // Its key is missing.
+            format!("zk://h/?a=1&digest:me:{before}sssss{after}"),
         ] {
             let parsed = parse(&url);
             let shown = format!(
@@ -124,16 +126,4 @@ fn no_error_or_debug_output_shows_a_password() {
             assert!(!shown.contains("sssss"), "{shown}");
         }
     });
-}
-
-#[test]
-fn login_without_its_key_is_not_shown() {
-    for url in [
-        "zk://h/?digest:user:hidden",
-        "zk://h/?a=1&digest:user:hidden",
-    ] {
-        let error = parse(url).expect_err("its key is missing");
-        let shown = format!("{error} {error:?}");
-        assert!(!shown.contains("hidden"), "{shown}");
-    }
 }

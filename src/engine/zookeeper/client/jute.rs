@@ -103,11 +103,6 @@ impl<'a> Decoder<'a> {
         (0..length).map(|_| self.text()).collect()
     }
 
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     fn length(&mut self) -> Read<usize> {
         match self.int()? {
             -1 => Ok(0),

@@ -104,43 +104,34 @@ fn what_a_later_read_confirms_was_done_by_the_leader() {
     assert!(confirmed > 0);
 }
 
+fn of(member: u64) -> MemberTerm {
+    MemberTerm { member, term: 5 }
+}
+
+fn renewal(member: u64, is_there: bool) -> Renewal {
+    let by = Some(of(member));
+    Renewal { by, is_there }
+}
+
 #[test]
 fn lease_is_gone_when_the_member_knows_all_leases() {
-    let read = MemberTerm { member: 1, term: 5 };
-    let mut proof = Proof::after(Some(read));
-    let by = Some(read);
-    let renewal = Renewal {
-        by,
-        is_there: false,
-    };
-    assert_eq!(proof.judge(renewal, read), Verdict::Unproven);
-    assert_eq!(proof.judge(renewal, read), Verdict::Gone);
+    let mut proof = Proof::after(Some(of(1)));
+    assert_eq!(proof.judge(renewal(1, false), of(1)), Verdict::Unproven);
+    assert_eq!(proof.judge(renewal(1, false), of(1)), Verdict::Gone);
 }
 
 #[test]
 fn member_that_is_not_known_takes_two_rounds() {
-    let read = MemberTerm { member: 1, term: 5 };
-    let by = Some(read);
     let mut proof = Proof::after(None);
-    let renewal = Renewal { by, is_there: true };
-    assert_eq!(proof.judge(renewal, read), Verdict::Unproven);
-    assert_eq!(proof.judge(renewal, read), Verdict::Kept);
-    assert_eq!(
-        proof.judge(
-            Renewal {
-                by,
-                is_there: false
-            },
-            read
-        ),
-        Verdict::Gone
-    );
-    let other = Renewal {
-        by: Some(MemberTerm { member: 2, term: 5 }),
-        is_there: true,
-    };
-    assert_eq!(proof.judge(other, read), Verdict::Unproven);
-    let elsewhere = MemberTerm { member: 2, term: 5 };
-    assert_eq!(proof.judge(other, elsewhere), Verdict::Unproven);
-    assert_eq!(proof.judge(other, elsewhere), Verdict::Kept);
+    for (by, is_there, read, verdict) in [
+        (1, true, 1, Verdict::Unproven),
+        (1, true, 1, Verdict::Kept),
+        (1, false, 1, Verdict::Gone),
+        (2, true, 1, Verdict::Unproven),
+        (2, true, 2, Verdict::Unproven),
+        (2, true, 2, Verdict::Kept),
+    ] {
+        let found = proof.judge(renewal(by, is_there), of(read));
+        assert_eq!(found, verdict, "{by}, {is_there}, then {read}");
+    }
 }

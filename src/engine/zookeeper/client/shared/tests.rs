@@ -66,20 +66,6 @@ fn answers_are_in_the_order_of_requests() {
 }
 
 #[test]
-fn request_whose_answer_is_cut_off_stays_pending() {
-    let mut state = state();
-    let slot = send(&mut state, &get(&Watcher::new()), at(1));
-    let data = Encoder::default().buffer(b"x").finish();
-    assert!(!answer(&mut state, 1, 0, &data, 2));
-    assert_eq!(state.pending.len(), 1);
-    state
-        .pending
-        .iter()
-        .for_each(|one| one.fail(Failure::Ended));
-    assert_eq!(answered(&slot), None);
-}
-
-#[test]
 fn what_is_not_there_is_not_watched() {
     let data = Encoder::default().buffer(b"").finish();
     let stat = [0; 68];

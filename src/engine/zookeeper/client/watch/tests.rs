@@ -1,7 +1,6 @@
 //! Watches that are set, told, and lost.
 
 use super::*;
-use crate::base::cancel::Cancel;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -52,20 +51,6 @@ fn failure_is_told_when_an_answer_is_missing() {
 }
 
 #[test]
-fn cancel_ends_waits() {
-    let (slot, watcher, cancel) = (AnswerSlot::<()>::new(1), Watcher::new(), Cancel::default());
-    let until = Deadline::NEVER.or(&cancel);
-    thread::scope(|scope| {
-        let waits = [
-            scope.spawn(|| slot.wait(&until).is_err()),
-            scope.spawn(|| watcher.wait(&until).is_none()),
-        ];
-        cancel.set();
-        assert!(waits.into_iter().all(|one| one.join().unwrap()));
-    });
-}
-
-#[test]
 fn first_event_counts() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = calls.clone();
@@ -87,17 +72,6 @@ fn watcher_stands_from_the_answer_to_the_first_event() {
     listening.tell(WatchEvent::ConnectionLost);
     listening.set();
     assert!(!watcher.stands());
-}
-
-#[test]
-fn waiter_is_woken() {
-    let watcher = Watcher::new();
-    let listening = watcher.listening();
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| watcher.wait(&in_time()));
-        listening.tell(WatchEvent::ConnectionLost);
-        assert_eq!(waits.join().unwrap(), Some(WatchEvent::ConnectionLost));
-    });
 }
 
 #[test]
