@@ -40,31 +40,9 @@ impl Model for Setup {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        rules().into_iter().chain(excuses()).collect()
+        let rules = Rule::properties().into_iter();
+        rules.chain(Excuse::properties()).collect()
     }
-}
-
-/// One property for each: its condition is a function, which can't be told for which.
-macro_rules! properties {
-    ($kind:ident, $of:ident, $test:ident: $($which:ident)*) => {
-        vec![$(Property::$kind(
-            $of::$which.name(),
-            |_: &Setup, world: &World| world.judge.$test($of::$which),
-        )),*]
-    };
-}
-
-#[rustfmt::skip]
-fn rules() -> Vec<Property<Setup>> {
-    properties!(always, Rule, keeps:
-        Exclusion Tokens Counter Service Order Ttl NothingLeft LostForGood Unlock Abandoned Broken Renewal)
-}
-
-#[rustfmt::skip]
-fn excuses() -> Vec<Property<Setup>> {
-    properties!(sometimes, Excuse, uses:
-        OverlapAfterForgetting GrantFromBefore OverlapAfterBreak TokenAfterBreak LateCopyAbandons UnknownGrantAbandons
-        AbandonmentForgotten ReleaseForgotten PassedOver LateCopyServed LineForgotten)
 }
 
 /// How many threads go through the states.

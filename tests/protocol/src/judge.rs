@@ -10,11 +10,12 @@ mod scripts;
 mod waits;
 
 use arrayvec::ArrayVec;
+use stateright::Property;
 
 pub(crate) use self::endings::Lost;
 use crate::server::{Owner, Token};
 use crate::setup::Setup;
-use crate::world::CLIENTS;
+use crate::world::{CLIENTS, World};
 
 /// What always holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -148,70 +149,36 @@ impl Since {
     }
 }
 
-impl Rule {
-    pub const ALL: [Rule; 12] = [
-        Rule::Exclusion,
-        Rule::Tokens,
-        Rule::Counter,
-        Rule::Service,
-        Rule::Order,
-        Rule::Ttl,
-        Rule::NothingLeft,
-        Rule::LostForGood,
-        Rule::Unlock,
-        Rule::Abandoned,
-        Rule::Broken,
-        Rule::Renewal,
-    ];
+/// All of them, their names, and for each the property by which the checker looks for it: the condition is a function,
+/// which can't be told for which.
+macro_rules! all_of {
+    ($of:ident, $kind:ident, $test:ident: $($which:ident)+) => {
+        impl $of {
+            pub const ALL: [$of; [$(stringify!($which)),+].len()] = [$($of::$which),+];
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Rule::Exclusion => "exclusion",
-            Rule::Tokens => "tokens",
-            Rule::Counter => "counter",
-            Rule::Service => "service",
-            Rule::Order => "order",
-            Rule::Ttl => "ttl",
-            Rule::NothingLeft => "nothing left",
-            Rule::LostForGood => "lost for good",
-            Rule::Unlock => "unlock",
-            Rule::Abandoned => "abandoned",
-            Rule::Broken => "broken",
-            Rule::Renewal => "renewal",
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($of::$which => stringify!($which)),+
+                }
+            }
+
+            pub(crate) fn properties() -> Vec<Property<Setup>> {
+                vec![$(Property::$kind(
+                    stringify!($which),
+                    |_: &Setup, world: &World| world.judge.$test($of::$which),
+                )),+]
+            }
         }
-    }
+    };
 }
 
-impl Excuse {
-    pub const ALL: [Excuse; 11] = [
-        Excuse::OverlapAfterForgetting,
-        Excuse::GrantFromBefore,
-        Excuse::OverlapAfterBreak,
-        Excuse::TokenAfterBreak,
-        Excuse::LateCopyAbandons,
-        Excuse::UnknownGrantAbandons,
-        Excuse::AbandonmentForgotten,
-        Excuse::ReleaseForgotten,
-        Excuse::PassedOver,
-        Excuse::LateCopyServed,
-        Excuse::LineForgotten,
-    ];
+all_of! { Rule, always, keeps:
+    Exclusion Tokens Counter Service Order Ttl NothingLeft LostForGood Unlock Abandoned Broken Renewal
+}
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Excuse::OverlapAfterForgetting => "overlap after forgetting",
-            Excuse::GrantFromBefore => "grant from before",
-            Excuse::OverlapAfterBreak => "overlap after a break",
-            Excuse::TokenAfterBreak => "token after a break",
-            Excuse::LateCopyAbandons => "late copy abandons",
-            Excuse::UnknownGrantAbandons => "unknown grant abandons",
-            Excuse::AbandonmentForgotten => "abandonment forgotten",
-            Excuse::ReleaseForgotten => "release forgotten",
-            Excuse::PassedOver => "passed over",
-            Excuse::LateCopyServed => "late copy served",
-            Excuse::LineForgotten => "line forgotten",
-        }
-    }
+all_of! { Excuse, sometimes, uses:
+    OverlapAfterForgetting GrantFromBefore OverlapAfterBreak TokenAfterBreak LateCopyAbandons UnknownGrantAbandons
+    AbandonmentForgotten ReleaseForgotten PassedOver LateCopyServed LineForgotten
 }
 
 impl Judge {

@@ -1,7 +1,7 @@
 //! What a run of the model begins with: who wants what, and what may go wrong.
 
 use crate::mutant::Mutant;
-use crate::server::{Mode, Names, Owner, Token};
+use crate::server::{Mode, Names, Owner};
 use crate::world::Fault;
 
 /// How long a caller waits.
@@ -51,10 +51,6 @@ pub struct Setup {
     /// Of which kinds.
     pub kinds: &'static [&'static [Fault]],
     pub choices: Choices,
-    /// How many hand-overs one lease may make.
-    pub hand_overs: Token,
-    /// Whether times and tokens that differ in nothing but the hour are the same, so that there are finitely many.
-    pub is_relative: bool,
     pub mutant: Option<Mutant>,
 }
 

@@ -8,7 +8,7 @@ use std::env;
 use crosslock_protocol::checker::explore;
 use crosslock_protocol::judge::Excuse;
 use crosslock_protocol::setup::Setup;
-use crosslock_protocol::setups::{FULL, MUTANTS, QUICK};
+use crosslock_protocol::setups::{FULL, QUICK, mutants};
 
 /// So many states there are at least, or something isn't reached any more.
 const STATES: usize = 5_000_000;
@@ -17,20 +17,9 @@ const STATES_OF_ALL: usize = 30_000_000;
 fn setups() -> (Vec<Setup>, usize) {
     match env::var("PROTOCOL").as_deref() {
         Ok("full") => {
-            // And those in which mutants are found.
-            let mutants = MUTANTS.iter().map(|(_, _, setup)| *setup);
-            let mut all: Vec<_> = [QUICK, FULL].concat().into_iter().chain(mutants).collect();
-            let mut seen = BTreeSet::new();
-            all.retain(|setup| {
-                seen.insert(format!(
-                    "{:?}",
-                    Setup {
-                        title: "",
-                        ..*setup
-                    }
-                ))
-            });
-            (all, STATES_OF_ALL)
+            // And those in which mutants are found: without their mutants nothing is.
+            let of_mutants: Vec<_> = mutants().map(|(_, _, setup)| setup).collect();
+            ([QUICK, FULL, &of_mutants[..]].concat(), STATES_OF_ALL)
         }
         Ok(other) => panic!("PROTOCOL is {other:?}: there is `full`"),
         Err(_) => (QUICK.to_vec(), STATES),

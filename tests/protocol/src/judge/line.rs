@@ -1,6 +1,6 @@
 //! Those who wait: they stand in a line, are let in while they live, and in their order.
 
-use super::scripts::{Seen, holders};
+use super::scripts::Seen;
 use super::{Excuse, Rule};
 use crate::server::{Call, Ear, Mode, Name, Owner, Says};
 use crate::setup::Setup;
@@ -24,7 +24,7 @@ impl World {
         let mode = setup.want(owner).mode;
         let line = self.judge.records[seen.at].line.clone();
         let before = line.iter().take_while(|one| **one != owner);
-        let holders = holders(&self.names[seen.at]);
+        let holders = self.names[seen.at].holders();
         let reads_on = mode == Mode::Read
             && matches!(seen.before.lock, Some(lock) if lock.says == Says::Readers)
             && !holders_over(seen.before);

@@ -78,8 +78,8 @@ impl World {
         at: usize,
         (owner, call): (Option<Owner>, Call),
     ) {
-        let mut new = holders(&self.names[at]);
-        let had = holders(before);
+        let mut new = self.names[at].holders();
+        let had = before.holders();
         new.retain(|one| !had.contains(one));
         let seen = Seen {
             before,
@@ -250,16 +250,4 @@ fn tells_of_abandonment(name: &Name) -> bool {
 
 pub(super) fn number(name: &Name) -> Option<Token> {
     name.counter.map(|counter| counter.number)
-}
-
-/// Who has the lock, alone or with others.
-pub(super) fn holders(name: &Name) -> List<Owner> {
-    let mut holders = List::new();
-    holders.extend(name.owner());
-    if name.lock.is_some_and(|lock| lock.says.is_shared()) {
-        let shares = name.shares.iter();
-        let lives = shares.filter(|share| !share.kept && share.lasts > 0);
-        holders.extend(lives.map(|share| share.owner));
-    }
-    holders
 }

@@ -15,7 +15,8 @@ mod renew;
 mod script;
 mod several;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug, Display};
+use std::str::FromStr;
 
 use arrayvec::ArrayVec;
 
@@ -41,7 +42,7 @@ pub type Line = ArrayVec<Owner, { 2 * MOST }>;
 /// What was published, in order.
 pub type Messages = ArrayVec<Message, MOST>;
 
-/// How a lock is wanted: what the scripts have as `x`, `w`, `r`, `R` and `<count>/<permits>`.
+/// How a lock is wanted: as text it is what the scripts have, `x`, `w`, `r`, `R` or `<count>/<permits>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
     Exclusive,
@@ -308,6 +309,63 @@ impl Mode {
         match self {
             Mode::Permits { count, .. } => count,
             _ => 1,
+        }
+    }
+}
+
+impl Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mode::Exclusive => f.write_str("x"),
+            Mode::Writer => f.write_str("w"),
+            Mode::Read => f.write_str("r"),
+            Mode::EagerRead => f.write_str("R"),
+            Mode::Permits { count, of } => write!(f, "{count}/{of}"),
+        }
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let permits = || {
+            let (count, of) = text.split_once('/')?;
+            let (count, of) = (count.parse().ok()?, of.parse().ok()?);
+            Some(Mode::Permits { count, of })
+        };
+        match text {
+            "x" => Ok(Mode::Exclusive),
+            "w" => Ok(Mode::Writer),
+            "r" => Ok(Mode::Read),
+            "R" => Ok(Mode::EagerRead),
+            _ => permits().ok_or_else(|| format!("no mode: {text:?}")),
+        }
+    }
+}
+
+impl Release {
+    /// Of an owner that doesn't know what it has.
+    pub fn unknown(owner: Owner, mode: Mode) -> Self {
+        Release {
+            owner,
+            counter_after: 0,
+            mode,
+            value: None,
+            keep: None,
+        }
+    }
+}
+
+impl Renew {
+    /// Of one that stores nothing, and doesn't say what it was granted.
+    pub fn of(owner: Owner, ttl: Ticks, mode: Mode) -> Self {
+        Renew {
+            owner,
+            ttl,
+            mode,
+            value: None,
+            granted: 0,
         }
     }
 }

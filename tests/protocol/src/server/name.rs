@@ -1,6 +1,6 @@
 //! The keys of one name, as the server's commands read and change them.
 
-use super::{Line, Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Token, Waiter};
+use super::{Line, List, Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Token, Waiter};
 
 impl Name {
     /// Lets time pass: what ends, ends; leases that are over stay until somebody looks, as on a server.
@@ -44,12 +44,30 @@ impl Name {
 
     /// Whether an owner has it, alone or with others.
     pub fn is_held_by(&self, owner: Owner) -> bool {
-        let shares = self.lock.is_some_and(|lock| lock.says.is_shared())
-            && self
-                .shares
-                .iter()
-                .any(|share| share.owner == owner && !share.kept && share.lasts > 0);
+        let mut shares = self.live_shares();
+        let shares = shares.any(|share| share.owner == owner && !share.kept);
         shares || self.owner() == Some(owner)
+    }
+
+    /// All that have it, alone or with others.
+    pub fn holders(&self) -> List<Owner> {
+        let mut holders = List::new();
+        holders.extend(self.owner());
+        let shares = self.live_shares().filter(|share| !share.kept);
+        holders.extend(shares.map(|share| share.owner));
+        holders
+    }
+
+    /// Whether something of it stays taken by nobody.
+    pub fn is_kept(&self) -> bool {
+        let is_whole = self.lock.is_some_and(|lock| lock.says == Says::Kept);
+        is_whole || self.live_shares().any(|share| share.kept)
+    }
+
+    fn live_shares(&self) -> impl Iterator<Item = &Share> {
+        let is_shared = self.lock.is_some_and(|lock| lock.says.is_shared());
+        let shares = self.shares.iter();
+        shares.filter(move |share| is_shared && share.lasts > 0)
     }
 
     pub fn waiter(&self, owner: Owner) -> Option<&Waiter> {

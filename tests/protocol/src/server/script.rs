@@ -27,13 +27,12 @@ pub(super) struct Script<'a> {
 impl<'a> Script<'a> {
     /// Reads the counter; what is held is read by [`look`](Self::look).
     pub(super) fn new(keys: &'a mut Name, server: Server<'a>, messages: &'a mut Messages) -> Self {
-        let there_may_be = |letters: Letters, keys: &Name| {
-            let is_there = !keys.queue.is_empty() || !keys.readers.is_empty();
-            if is_there { Letters::BOTH } else { letters }
-        };
         let (stored, letters, counted) = match keys.counter {
             Some(counter) => (counter.number, counter.letters, true),
-            None => (0, there_may_be(Letters::default(), keys), false),
+            None if keys.queue.is_empty() && keys.readers.is_empty() => {
+                (0, Letters::default(), false)
+            }
+            None => (0, Letters::BOTH, false),
         };
         Script {
             names_broken: keys.broken_until() > 0,

@@ -151,17 +151,7 @@ fn join(so_far: Option<Taken>, answer: Taken) -> Taken {
 
 fn give_up(names: &mut [Name], ask: Acquire, server: Server<'_>, out: &mut Messages) {
     for name in names {
-        name.release(
-            Release {
-                owner: ask.owner,
-                counter_after: 0,
-                mode: Mode::Exclusive,
-                value: None,
-                keep: None,
-            },
-            server,
-            out,
-        );
+        name.release(Release::unknown(ask.owner, Mode::Exclusive), server, out);
     }
 }
 

@@ -1,14 +1,26 @@
 //! What is gone through.
 
-mod full;
-mod mutants;
-mod quick;
-mod walks;
+/// A setup: its title, what each client wants one after the other, and what else is not plain.
+macro_rules! setup {
+    ($title:literal: $([$($want:expr),+])+ $(, $field:ident: $value:expr)*) => {
+        Setup {
+            title: $title,
+            clients: &[$(&[$($want),+]),+],
+            $($field: $value,)*
+            ..PLAIN
+        }
+    };
+}
 
-pub use self::full::FULL;
-pub use self::mutants::MUTANTS;
-pub use self::quick::QUICK;
-pub use self::walks::WALKS;
+macro_rules! setups {
+    ($($title:literal: $([$($want:expr),+])+ $(, $field:ident: $value:expr)*;)+) => {
+        &[$(setup!($title: $([$($want),+])+ $(, $field: $value)*)),+]
+    };
+}
+
+mod mutants;
+
+pub use self::mutants::mutants;
 use crate::server::{Mode, Names};
 use crate::setup::{Choices, Patience, Setup, Want};
 use crate::world::Fault;
@@ -75,7 +87,6 @@ const NETWORK: &[&[Fault]] = &[PACKETS];
 const CLIENTS: &[&[Fault]] = &[PROCESSES, &[Fault::LoseReply, Fault::Restart]];
 const SERVER: &[&[Fault]] = &[MEMORY, LINES, &[Fault::LoseReply, Fault::SlowGrant]];
 const ALL: &[&[Fault]] = &[PACKETS, PROCESSES, MEMORY, LINES];
-const ALL_BUT_LINES: &[&[Fault]] = &[PACKETS, PROCESSES, MEMORY];
 const DELETED_AND_LATE: &[&[Fault]] = &[&[Fault::DeleteLock, Fault::RepeatRequest]];
 const LINES_LOST: &[&[Fault]] = &[&[
     Fault::DeleteQueue,
@@ -98,8 +109,6 @@ const PLAIN: Setup = Setup {
         keeps: false,
         passes_on: false,
     },
-    hand_overs: 1,
-    is_relative: true,
     mutant: None,
 };
 
@@ -125,4 +134,67 @@ const PASSES_ON: Choices = Choices {
 const PANICS: Choices = Choices {
     panics: true,
     ..PLAIN.choices
+};
+
+/// Those that every run of the tests goes through.
+pub const QUICK: &[Setup] = setups! {
+    "exclusive: two acquisitions each, all that a holder may do": [LOCK, LOCK] [TIMED, TRY], choices: HOLDERS;
+    "exclusive: a line of three": [LOCK, LOCK] [TIMED] [LOCK];
+    "exclusive: two faults of the network": [LOCK] [TIMED], faults: 2;
+    "exclusive: two faults of clients": [LOCK] [LOCK], faults: 2, kinds: CLIENTS;
+    "exclusive: one fault of the server": [LOCK, LOCK] [LOCK], faults: 1, kinds: SERVER;
+    "broken: a line of three": [LOCK] [LOCK] [LOCK], breaks: 1;
+    "broken: downgraded, or handed over": [LOCK] [LOCK], breaks: 1, choices: GOES_ON;
+    "broken: twice": [LOCK] [LOCK], breaks: 2;
+    "broken: one fault of the network": [LOCK] [TIMED], breaks: 1, faults: 1;
+    "broken: permits, twice": [ONE] [TWO], breaks: 2;
+    "broken: several": [several(0, 2)] [several(1, 1)], names: 2, breaks: 1;
+    "passed on: to two, one fault of any kind": [LOCK] [ADOPT] [ADOPT], choices: PASSES_ON, faults: 1, kinds: ALL;
+    "passed on: beside a waiter, broken": [LOCK] [ADOPT] [LOCK], choices: PASSES_ON, breaks: 1;
+    "readers: three, writers first, or readers first": [WRITE] [READ, LOCK] [EAGER];
+    "readers: one fault of any kind": [LOCK] [READ], faults: 1, kinds: ALL;
+    "readers: they are deleted, and a request comes late": [LOCK] [READ], faults: 2, kinds: DELETED_AND_LATE;
+    "permits: three clients": [ONE, TWO] [ONE] [TWO];
+    "permits: one fault of any kind": [ONE] [TWO], faults: 1, kinds: ALL;
+    "permits: they are deleted, and a request comes late": [LOCK] [ONE], faults: 2, kinds: DELETED_AND_LATE;
+    "several: three clients": [several(0, 2)] [several(0, 1), several(1, 1)] [several(0, 2)], names: 2;
+    "several: one fault of any kind": [several(0, 2)] [several(0, 2)], names: 2, faults: 1, kinds: ALL;
+    "several: a part of a line is lost": [several(0, 2)] [several(0, 2)] [several(1, 1)],
+        names: 2, faults: 1, kinds: LINES_LOST;
+};
+
+/// The others: together with the quick ones they are the full set.
+pub const FULL: &[Setup] = setups! {
+    "exclusive: three faults of the network": [LOCK] [TIMED], faults: 3;
+    "exclusive: three faults of clients": [LOCK] [LOCK], faults: 3, kinds: CLIENTS;
+    "exclusive: two faults of the server": [LOCK] [LOCK], faults: 2, kinds: SERVER;
+    "exclusive: a line of three, one fault of the network": [LOCK] [TIMED] [LOCK], faults: 1;
+    "exclusive: a line of three, one fault of clients": [LOCK] [TIMED] [LOCK], faults: 1, kinds: CLIENTS;
+    "exclusive: two acquisitions, one fault of any kind": [LOCK, LOCK] [TIMED], faults: 1, kinds: ALL;
+    "exclusive: all that a holder may do, one fault of any kind": [LOCK] [TIMED],
+        faults: 1, kinds: ALL, choices: HOLDERS;
+    "broken: twice, a line of three": [LOCK] [TIMED] [LOCK], breaks: 2;
+    "broken: one fault of any kind": [LOCK] [LOCK], breaks: 1, faults: 1, kinds: ALL;
+    "broken: twice, all that a holder may do": [LOCK] [TIMED], breaks: 2, choices: HOLDERS;
+    "broken: readers": [LOCK] [READ] [READ], breaks: 1;
+    "broken: permits, three clients": [ONE] [ONE] [TWO], breaks: 1;
+    "broken: several, one fault of the network": [several(0, 2)] [several(1, 1)], names: 2, breaks: 1, faults: 1;
+    "passed on: to two, broken, two faults of the network": [LOCK] [ADOPT] [ADOPT],
+        choices: PASSES_ON, breaks: 1, faults: 2;
+    "passed on: permits, broken, one fault of the network": [ONE] [ADOPT_ONE] [TWO],
+        choices: PASSES_ON, breaks: 1, faults: 1;
+    "readers: two, one fault of the network": [LOCK] [READ] [READ], faults: 1;
+    "readers: two, a writer first, one fault of clients": [WRITE] [READ] [READ], faults: 1, kinds: CLIENTS;
+    "readers: two faults of the network": [LOCK] [READ], faults: 2;
+    "permits: three clients, one fault of the network": [ONE] [ONE] [TWO], faults: 1;
+    "permits: three clients, one fault of clients": [ONE] [ONE] [TWO], faults: 1, kinds: CLIENTS;
+    "several: three clients, one fault of the network": [several(0, 2)] [several(0, 2)] [several(1, 1)],
+        names: 2, faults: 1;
+    "several: two acquisitions, a part of a line is lost":
+        [several(0, 2), several(0, 2)] [several(0, 2), several(1, 1)],
+        names: 2, faults: 1, kinds: LINES_LOST;
+    "several: three clients, two parts of lines are lost": [several(0, 2)] [several(0, 2)] [several(0, 2)],
+        names: 2, faults: 2, kinds: &[&[Fault::DeleteQueue, Fault::DeleteWaiters]];
+    "several: three clients, a part of a line is lost": [several(0, 2)] [several(0, 2)] [several(0, 2)],
+        names: 2, faults: 1, kinds: LINES_LOST;
 };

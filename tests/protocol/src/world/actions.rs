@@ -1,6 +1,8 @@
 //! What may happen next.
 
-use super::{ANSWERED_WITHIN, Body, DONE_WITHIN, Ending, Fault, Lease, News, Phase, World};
+use super::{
+    ANSWERED_WITHIN, Body, DONE_WITHIN, Ending, Fault, HAND_OVERS, Lease, News, Phase, World,
+};
 use arrayvec::ArrayVec;
 
 use crate::server::{Ear, Name, Ticks, Token};
@@ -159,7 +161,7 @@ impl World {
         if setup.choices.passes_on && self.ticket.is_none() {
             actions.push(Action::PassOn(at));
         }
-        let may_hand_over = Token::from(lease.hand_overs) < setup.hand_overs;
+        let may_hand_over = Token::from(lease.hand_overs) < HAND_OVERS;
         if setup.choices.hands_over && is_exclusive && is_alone && may_hand_over {
             actions.push(Action::HandOver(at));
         }
@@ -256,7 +258,7 @@ impl World {
             self.clients[at].tick();
         }
         self.judge_expiry(&owners);
-        self.pass(setup);
+        self.pass();
     }
 }
 

@@ -187,16 +187,7 @@ impl World {
             tries,
             mode,
         };
-        self.request(
-            client,
-            Call::Release(Release {
-                owner,
-                counter_after: 0,
-                mode,
-                value: None,
-                keep: None,
-            }),
-        );
+        self.request(client, Call::Release(Release::unknown(owner, mode)));
     }
 
     /// An acquisition is over. `left`: what it had is left to its ttl.

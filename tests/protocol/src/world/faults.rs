@@ -161,7 +161,7 @@ impl World {
         self.judge_forgetting(setup, at..at + 1, lost);
         self.names[at].delete(key);
         if lost.counter {
-            self.pass(setup);
+            self.pass();
         }
     }
 
@@ -194,7 +194,7 @@ impl World {
         for at in 0..self.clients.len() {
             self.close_inbox(setup, at);
         }
-        self.pass(setup);
+        self.pass();
     }
 }
 

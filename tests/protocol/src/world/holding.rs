@@ -22,11 +22,8 @@ impl World {
         self.request(
             client,
             Call::Renew(Renew {
-                owner,
-                ttl: TTL,
-                mode: lease.mode,
-                value: None,
                 granted: lease.granted(),
+                ..Renew::of(owner, TTL, lease.mode)
             }),
         );
     }
@@ -147,11 +144,9 @@ impl World {
         self.request(
             client,
             Call::Release(Release {
-                owner,
                 counter_after,
-                mode: lease.mode,
-                value: None,
                 keep: (ending == Ending::Kept).then_some(KEEP),
+                ..Release::unknown(owner, lease.mode)
             }),
         );
     }
@@ -169,13 +164,7 @@ impl World {
         self.close(setup, client);
         let owner = self.clients[client].owner;
         self.clients[client].phase = Phase::Downgrading { lease, age: 0 };
-        let ask = Renew {
-            owner,
-            ttl: TTL,
-            mode: Mode::Read,
-            value: None,
-            granted: 0,
-        };
+        let ask = Renew::of(owner, TTL, Mode::Read);
         let counter_after = counter_after(lease.token, Ending::Clean);
         self.request(client, Call::Downgrade { ask, counter_after });
     }

@@ -36,7 +36,9 @@ pub const TRIES: u8 = 3;
 /// How long a lock stays taken that was released to be kept.
 pub const KEEP: Ticks = 2;
 pub const CLIENTS: usize = 3;
-/// Where the clock stands while times are relative: tokens lie around it.
+/// How many hand-overs one lease may make.
+pub const HAND_OVERS: Token = 1;
+/// Where the clock stands, in the unit of tokens: times are relative to it, so that there are finitely many states.
 pub const NOON: Token = 1 << 20;
 
 pub type Wire = ArrayVec<Packet, 10>;
@@ -44,8 +46,6 @@ pub type AllNames = ArrayVec<Name, 2>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
-    /// The server's, in the unit of tokens.
-    pub clock: Token,
     pub names: AllNames,
     /// What a replica has that lags.
     pub replica: Option<Box<AllNames>>,
@@ -253,7 +253,6 @@ impl World {
             stopped: false,
         };
         World {
-            clock: NOON,
             names: (0..setup.names).map(|_| Name::default()).collect(),
             replica: None,
             ears: [Ear::Hears; CLIENTS],
@@ -268,9 +267,9 @@ impl World {
 
     pub fn server<'a>(&self, setup: &Setup, ears: &'a [Ear]) -> Server<'a> {
         Server {
-            now: self.clock,
+            now: NOON,
             ears,
-            hand_overs: setup.hand_overs,
+            hand_overs: HAND_OVERS,
             mutant: setup.mutant,
         }
     }

@@ -2,7 +2,6 @@
 
 use super::{Body, Client, NOON, News, Phase, Reply, World};
 use crate::server::{Call, Token};
-use crate::setup::Setup;
 
 /// Far more tokens than are used within one tick.
 const TICK: Token = 1 << 12;
@@ -14,10 +13,7 @@ const TOKENS: usize = 64;
 
 impl World {
     /// The server's clock passes all tokens that were given out.
-    pub(super) fn pass(&mut self, setup: &Setup) {
-        if !setup.is_relative {
-            return;
-        }
+    pub(super) fn pass(&mut self) {
         let mut values = [0; TOKENS];
         let mut count = 0;
         self.for_each_token(|token| {

@@ -21,15 +21,6 @@ impl World {
         });
     }
 
-    /// The request that a packet brings to the server.
-    pub fn call(&self, at: usize) -> Option<(Packet, Call)> {
-        let packet = *self.wire.get(at)?;
-        match packet.body {
-            Body::Request(call) => Some((packet, call)),
-            _ => None,
-        }
-    }
-
     /// A packet arrives. A request that is repeated stays on its way, too.
     pub(super) fn deliver(&mut self, setup: &Setup, at: usize, repeats: bool) {
         let packet = self.wire.remove(at);

@@ -93,39 +93,6 @@ impl Play {
         }
     }
 
-    /// Says whether anything was done.
-    pub(crate) fn apply(&mut self, at: At, step: Step) -> Checked {
-        if !matches!(step, Step::Renew { .. } | Step::Tick | Step::Again(_)) {
-            self.passing = None;
-        }
-        let done = match step {
-            Step::Ask {
-                owner,
-                ttl,
-                promise,
-                ..
-            } => self.ask(owner, ttl, promise.is_some()),
-            Step::Renew { owner, ttl } => self.renew(at, owner, ttl),
-            Step::Release { owner, end, keep } => self.release(at, owner, end, keep),
-            Step::Downgrade { owner, more, ttl } => self.downgrade(at, owner, more, ttl),
-            Step::Adopt {
-                owner,
-                from,
-                more,
-                ttl,
-            } => self.adopt(at, (owner, from), more, ttl),
-            Step::Permits => self.permits(at),
-            Step::Break => self.break_lock(at),
-            Step::Tick => self.tick(),
-            // What would be a loss of keys is the death of one.
-            Step::Delete(_) | Step::Forget => self.die(),
-            Step::Again(_) => self.pass_again(),
-            Step::Ear(..) | Step::Copy | Step::FailOver | Step::Foreign(_) => Ok(false),
-        }?;
-        self.agree_on_all("who has it and who waits")?;
-        Ok(done)
-    }
-
     fn agree_on_all(&self, what: &str) -> Result<(), String> {
         let model: Vec<_> = self.names.iter().map(seen_of).collect();
         agree(what, model, self.subject.seen())
@@ -280,8 +247,36 @@ impl Player {
 }
 
 impl Plays for Play {
-    fn play(&mut self, at: At, step: Step) -> Result<bool, String> {
-        self.apply(at, step)
+    fn play(&mut self, at: At, step: Step) -> Checked {
+        if !matches!(step, Step::Renew { .. } | Step::Tick | Step::Again(_)) {
+            self.passing = None;
+        }
+        let done = match step {
+            Step::Ask {
+                owner,
+                ttl,
+                promise,
+                ..
+            } => self.ask(owner, ttl, promise.is_some()),
+            Step::Renew { owner, ttl } => self.renew(at, owner, ttl),
+            Step::Release { owner, end, keep } => self.release(at, owner, end, keep),
+            Step::Downgrade { owner, more, ttl } => self.downgrade(at, owner, more, ttl),
+            Step::Adopt {
+                owner,
+                from,
+                more,
+                ttl,
+            } => self.adopt(at, (owner, from), more, ttl),
+            Step::Permits => self.permits(at),
+            Step::Break => self.break_lock(at),
+            Step::Tick => self.tick(),
+            // What would be a loss of keys is the death of one.
+            Step::Delete(_) | Step::Forget => self.die(),
+            Step::Again(_) => self.pass_again(),
+            Step::Ear(..) | Step::Copy | Step::FailOver | Step::Foreign(_) => Ok(false),
+        }?;
+        self.agree_on_all("who has it and who waits")?;
+        Ok(done)
     }
 
     fn after(&self) -> After<'_> {
@@ -295,26 +290,12 @@ impl Plays for Play {
 
 fn seen_of(name: &Name) -> Seen {
     let waits = |owner: &&Owner| name.waiter(**owner).is_some_and(|one| one.overdue > 0);
-    let mut seen = Seen {
+    let mut holders = name.holders().to_vec();
+    holders.sort_unstable();
+    Seen {
+        holders,
+        is_kept: name.is_kept(),
         queue: name.queue.iter().filter(waits).copied().collect(),
         readers: name.readers.iter().filter(waits).copied().collect(),
-        ..Seen::default()
-    };
-    match name.lock.map(|lock| lock.says) {
-        Some(Says::Owner(owner)) => seen.holders.push(owner),
-        Some(Says::Kept) => seen.is_kept = true,
-        Some(Says::Readers | Says::Permits(_)) => {
-            let there = name.shares.iter().filter(|one| one.lasts > 0);
-            for share in there {
-                if share.kept {
-                    seen.is_kept = true;
-                } else {
-                    seen.holders.push(share.owner);
-                }
-            }
-        }
-        _ => {}
     }
-    seen.holders.sort_unstable();
-    seen
 }

@@ -6,9 +6,9 @@ use crosslock_protocol::server::{
 };
 
 use super::corpus::{After, Plays};
-use super::replayer::{Difference, Outcome, Replayer};
+use super::replayer::{Outcome, Replayer};
 use super::rules::{Done, Rules};
-use super::steps::{At, Claim, End, OWNERS, Step};
+use super::steps::{At, Claim, OWNERS, Step};
 
 pub(crate) struct Play<'a> {
     replayer: &'a mut Replayer,
@@ -51,32 +51,6 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Says whether anything was done.
-    pub(crate) fn apply(&mut self, at: At, step: Step) -> Result<bool, Difference> {
-        let event = self.event(at, step);
-        let Some(event) = event.filter(|event| self.has_room_for(*event)) else {
-            return Ok(false);
-        };
-        let Event::Call { names, call } = event else {
-            self.rules.suffer(event, self.replayer);
-            return self.replayer.try_step(event).map(|_| true);
-        };
-        let before = self.replayer.names().to_vec();
-        let outcome = self.replayer.try_call(names, call)?;
-        let checked = self.rules.check(Done {
-            names,
-            call,
-            before: &before,
-            outcome: &outcome,
-            ears: self.replayer.ears(),
-        });
-        checked.map_err(|rule| self.replayer.breaks(&rule, &before))?;
-        self.calls.push((names, call));
-        self.learn(call, &outcome);
-        self.last = Some(outcome);
-        Ok(true)
-    }
-
     /// A model has room for so many in a line, and for so many that share: more than it takes, but where some are still
     /// written down that left or that nobody knows any more.
     fn has_room_for(&self, event: Event) -> bool {
@@ -114,9 +88,14 @@ impl<'a> Play<'a> {
 
     fn call(&mut self, at: At, step: Step) -> Option<(Names, Call)> {
         Some(match step {
-            Step::Ask { owner, .. } => {
-                let claim = self.owners[usize::from(owner)].claim;
-                (claim.names, Call::Acquire(ask(claim, step)?))
+            Step::Ask {
+                owner,
+                ttl,
+                promise,
+                inbox,
+            } => {
+                let wait = promise.map(|promise| Wait { promise, inbox });
+                self.ask(owner, ttl, wait)
             }
             Step::Renew { owner, ttl } => {
                 let (owner, player) = self.who(at, owner);
@@ -127,11 +106,10 @@ impl<'a> Play<'a> {
             Step::Release { owner, end, keep } => {
                 let (owner, player) = self.who(at, owner);
                 let ask = Release {
-                    owner,
-                    counter_after: player.token.map_or(0, |token| counter_after(token, end)),
-                    mode: player.held_as,
+                    counter_after: player.token.map_or(0, |token| end.counter_after(token)),
                     value: self.next_value(player),
                     keep,
+                    ..Release::unknown(owner, player.held_as)
                 };
                 (player.claim.names, Call::Release(ask))
             }
@@ -147,6 +125,18 @@ impl<'a> Play<'a> {
             Step::Again(before) => *self.calls.iter().nth_back(before)?,
             event => unreachable!("{event:?} is no call"),
         })
+    }
+
+    fn ask(&self, owner: Owner, ttl: Ticks, wait: Option<Wait>) -> (Names, Call) {
+        let claim = self.owners[usize::from(owner)].claim;
+        let ask = Acquire {
+            owner,
+            ttl,
+            mode: claim.mode,
+            wait,
+            valued: claim.valued && claim.names.count == 1,
+        };
+        (claim.names, Call::Acquire(ask))
     }
 
     fn downgrade(
@@ -237,8 +227,28 @@ impl<'a> Play<'a> {
 
 impl Plays for Play<'_> {
     fn play(&mut self, at: At, step: Step) -> Result<bool, String> {
-        let done = self.apply(at, step);
-        done.map_err(|Difference(text)| text)
+        let event = self.event(at, step);
+        let Some(event) = event.filter(|event| self.has_room_for(*event)) else {
+            return Ok(false);
+        };
+        let Event::Call { names, call } = event else {
+            self.rules.suffer(event, self.replayer);
+            return self.replayer.try_step(event).map(|()| true);
+        };
+        let before = self.replayer.names().to_vec();
+        let outcome = self.replayer.try_call(names, call)?;
+        let checked = self.rules.check(Done {
+            names,
+            call,
+            before: &before,
+            outcome: &outcome,
+            ears: self.replayer.ears(),
+        });
+        checked.map_err(|rule| self.replayer.breaks(&rule, &before))?;
+        self.calls.push((names, call));
+        self.learn(call, &outcome);
+        self.last = Some(outcome);
+        Ok(true)
     }
 
     fn after(&self) -> After<'_> {
@@ -259,43 +269,10 @@ fn holder(name: &Name) -> Option<Owner> {
     name.owner().or(first.filter(|_| is_shared))
 }
 
-fn ask(claim: Claim, step: Step) -> Option<Acquire> {
-    let Step::Ask {
-        owner,
-        ttl,
-        promise,
-        inbox,
-    } = step
-    else {
-        return None;
-    };
-    Some(Acquire {
-        owner,
-        ttl,
-        mode: claim.mode,
-        wait: promise.map(|promise| Wait { promise, inbox }),
-        valued: claim.valued && claim.names.count == 1,
-    })
-}
-
 fn renew(owner: Owner, player: Player, ttl: Ticks, value: Option<u16>) -> Renew {
     Renew {
-        owner,
-        ttl,
-        mode: player.held_as,
         value,
         granted: player.token.unwrap_or(0),
-    }
-}
-
-/// As `src/fence.rs` has it.
-fn counter_after(token: Token, end: End) -> Token {
-    match end {
-        End::Unknown => 0,
-        End::Clean { more } => token + 2 * more + 1,
-        End::Panicked { more } => {
-            let next = token + 2 * more + 2;
-            if next % 8 == 7 { next + 2 } else { next }
-        }
+        ..Renew::of(owner, ttl, player.held_as)
     }
 }

@@ -71,6 +71,20 @@ pub(crate) enum End {
     Unknown,
 }
 
+impl End {
+    /// What the counter becomes; 0 if the owner can't say.
+    pub(crate) fn counter_after(self, token: Token) -> Token {
+        match self {
+            End::Unknown => 0,
+            End::Clean { more } => token + 2 * more + 1,
+            End::Panicked { more } => {
+                let next = token + 2 * more + 2;
+                if next % 8 == 7 { next + 2 } else { next }
+            }
+        }
+    }
+}
+
 /// Which name it is about, where an owner wants several or it isn't about an owner.
 pub(crate) type At = u8;
 

@@ -22,14 +22,8 @@ impl Play {
         }
         let mode = player.held_as;
         let refused = self.is_refused(owner, player.names);
-        let ask = Renew {
-            owner,
-            ttl,
-            mode,
-            value: None,
-            granted: 0,
-        };
-        let renewed = self.model(player.names, Call::Renew(ask));
+        let ask = Call::Renew(Renew::of(owner, ttl, mode));
+        let renewed = self.model(player.names, ask);
         let its = self.subject.renewal(player.asks(owner, mode, ttl));
         let model = renewed == Answer::Renewed(Renewed::Done);
         agree("renewed", model, its.is_done())?;
@@ -50,31 +44,25 @@ impl Play {
             self.give_up(owner, player.names, player.held_as)?;
             return Ok(true);
         };
-        let last = |token: Token, more: Token| token + 2 * more;
-        let used = |more: Token| its + 2 * more.unsigned_abs();
-        let (counter_after, ending) = match end {
-            End::Unknown => (0, Ending::Unknown),
-            End::Clean { more } => {
-                let last_used = used(more);
-                (last(token, more) + 1, Ending::Clean { last_used })
-            }
-            End::Panicked { more } => {
-                let next = last(token, more) + 2;
-                let next = if next % 8 == 7 { next + 2 } else { next };
-                let last_used = used(more);
-                (next, Ending::Panicked { last_used })
-            }
+        let counter_after = end.counter_after(token);
+        let last_used = |more: Token| its + 2 * more.unsigned_abs();
+        let ending = match end {
+            End::Unknown => Ending::Unknown,
+            End::Clean { more } => Ending::Clean {
+                last_used: last_used(more),
+            },
+            End::Panicked { more } => Ending::Panicked {
+                last_used: last_used(more),
+            },
         };
         // Once: an owner is of one call.
         let had = self.is_held_by(owner, player.names);
         let keep = keep.filter(|_| had && counter_after > 0 && !player.has_kept);
         let mode = player.held_as;
         let ask = Release {
-            owner,
             counter_after,
-            mode,
-            value: None,
             keep,
+            ..Release::unknown(owner, mode)
         };
         let released = self.model(player.names, Call::Release(ask));
         let its = player.asks(owner, mode, 1);
@@ -89,14 +77,7 @@ impl Play {
 
     /// One that doesn't know what it has.
     pub(super) fn give_up(&mut self, owner: Owner, names: Names, mode: Mode) -> Result<(), String> {
-        let release = Release {
-            owner,
-            counter_after: 0,
-            mode,
-            value: None,
-            keep: None,
-        };
-        self.model(names, Call::Release(release));
+        self.model(names, Call::Release(Release::unknown(owner, mode)));
         let ask = Ask {
             owner,
             names,
@@ -171,13 +152,7 @@ impl Play {
             }
         }
         let player = self.owners[usize::from(owner)];
-        let release = Release {
-            owner,
-            counter_after: 0,
-            mode: player.held_as,
-            value: None,
-            keep: None,
-        };
+        let release = Release::unknown(owner, player.held_as);
         self.model(player.names, Call::Release(release));
         self.subject.die(owner);
         self.owners[usize::from(owner)].tokens = None;

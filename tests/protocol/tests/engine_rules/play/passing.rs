@@ -30,13 +30,7 @@ impl Play {
         if !player.held_as.is_exclusive() {
             return Ok(false);
         }
-        let ask = Renew {
-            owner,
-            ttl,
-            mode: player.held_as,
-            value: None,
-            granted: 0,
-        };
+        let ask = Renew::of(owner, ttl, player.held_as);
         let counter_after = token + 2 * more + 1;
         let call = Call::Downgrade { ask, counter_after };
         let last_used = its + 2 * more.unsigned_abs();

@@ -86,15 +86,10 @@ fn said(answer: Answer, last: Option<Token>) -> String {
 fn holders(name: &Name) -> String {
     match name.lock.map(|lock| lock.says) {
         None => "-".to_owned(),
-        Some(Says::Owner(owner)) => letters([owner]),
         Some(Says::Foreign) => "foreign".to_owned(),
         Some(Says::Kept) => "kept".to_owned(),
-        Some(Says::Readers | Says::Permits(_)) => {
-            let there = name.shares.iter().filter(|one| one.lasts > 0);
-            let held = letters(there.clone().filter(|one| !one.kept).map(|one| one.owner));
-            let kept = there.clone().any(|one| one.kept);
-            if kept { format!("kept {held}") } else { held }
-        }
+        Some(_) if name.is_kept() => format!("kept {}", letters(name.holders())),
+        Some(_) => letters(name.holders()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a server holds of a name, read as the model has it.
 
 use crosslock_protocol::server::{
-    BROADCAST, BrokenLease, Counter, Inbox, Letters, Line, List, Lock, Mode, Name, Owner, Says,
-    Share, Ticks, Token, Waiter,
+    BROADCAST, BrokenLease, Counter, Inbox, Letters, Line, List, Lock, Name, Owner, Says, Share,
+    Ticks, Token, Waiter,
 };
 
 /// In milliseconds, as all that a server knows of time but its clock.
@@ -83,31 +83,6 @@ pub(super) fn inbox_of(channel: &str) -> Inbox {
     let number = channel.strip_prefix("inbox:").map(str::parse);
     let inbox = number.and_then(Result::ok);
     inbox.unwrap_or_else(|| panic!("no inbox: {channel:?}"))
-}
-
-pub(super) fn text_of_mode(mode: Mode) -> String {
-    match mode {
-        Mode::Exclusive => "x".to_owned(),
-        Mode::Writer => "w".to_owned(),
-        Mode::Read => "r".to_owned(),
-        Mode::EagerRead => "R".to_owned(),
-        Mode::Permits { count, of } => format!("{count}/{of}"),
-    }
-}
-
-fn mode_of(text: &str) -> Mode {
-    match text.split_once('/') {
-        Some((count, of)) => Mode::Permits {
-            count: number(count),
-            of: number(of),
-        },
-        None => match text {
-            "x" => Mode::Exclusive,
-            "w" => Mode::Writer,
-            "r" => Mode::Read,
-            other => panic!("nobody waits in this mode: {other:?}"),
-        },
-    }
 }
 
 // Times
@@ -242,7 +217,7 @@ fn waiters_of(text: &str, clock: i64) -> List<Waiter> {
                 -overdue_for.min(ttl)
             },
             ttl,
-            mode: mode_of(mode),
+            mode: mode.parse().expect("a mode"),
             inbox: (!inbox.is_empty()).then(|| inbox_of(inbox)),
         });
     }

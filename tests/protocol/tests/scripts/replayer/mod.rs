@@ -40,17 +40,11 @@ pub(crate) struct Replayer {
 /// What became of a call, the same in the model and on the real server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Outcome {
-    /// By the server's clock: one moment that explains the tokens.
-    pub(crate) now: Token,
     /// All names, afterwards.
     pub(crate) names: Vec<Name>,
     pub(crate) answer: Answer,
     pub(crate) messages: Messages,
 }
-
-/// What differs between the model and the real server, for people.
-#[derive(Debug)]
-pub(crate) struct Difference(pub(crate) String);
 
 impl Replayer {
     /// A server that knows nothing of these names, and a connection for each inbox.
@@ -80,9 +74,8 @@ impl Replayer {
         self.events.clear();
     }
 
-    /// Breaks the model, or mends it.
-    pub(crate) fn break_model(&mut self, mutant: Option<Mutant>) {
-        self.mutant = mutant;
+    pub(crate) fn break_model(&mut self, mutant: Mutant) {
+        self.mutant = Some(mutant);
     }
 
     pub(crate) fn names(&self) -> &[Name] {
@@ -91,11 +84,6 @@ impl Replayer {
 
     pub(crate) fn ears(&self) -> &[Ear] {
         &self.real.ears
-    }
-
-    /// The server's clock when it was looked at last.
-    pub(crate) fn now(&self) -> Token {
-        self.now
     }
 
     /// Waits until the server's clock is past this.
@@ -110,16 +98,13 @@ impl Replayer {
     /// # Panics
     ///
     /// If they differ afterwards.
-    pub(crate) fn step(&mut self, event: Event) -> Option<Outcome> {
-        let outcome = self.try_step(event);
-        outcome.unwrap_or_else(|Difference(text)| panic!("{text}"))
+    pub(crate) fn step(&mut self, event: Event) {
+        let done = self.try_step(event);
+        done.unwrap_or_else(|difference| panic!("{difference}"));
     }
 
     /// The same; says what differs.
-    pub(crate) fn try_step(&mut self, event: Event) -> Result<Option<Outcome>, Difference> {
-        if let Event::Call { names, call } = event {
-            return self.try_call(names, call).map(Some);
-        }
+    pub(crate) fn try_step(&mut self, event: Event) -> Result<(), String> {
         self.suffer(event);
         self.note(event, None);
         let seen = self.real.look();
@@ -127,16 +112,11 @@ impl Replayer {
         if seen.names != self.names {
             return Err(self.differs(event, "nothing", "nothing", &self.names, &seen.names));
         }
-        Ok(None)
-    }
-
-    pub(crate) fn call(&mut self, names: Names, call: Call) -> Outcome {
-        let outcome = self.try_call(names, call);
-        outcome.unwrap_or_else(|Difference(text)| panic!("{text}"))
+        Ok(())
     }
 
     /// Runs the script, then the model with each moment at which it may have run.
-    pub(crate) fn try_call(&mut self, names: Names, call: Call) -> Result<Outcome, Difference> {
+    pub(crate) fn try_call(&mut self, names: Names, call: Call) -> Result<Outcome, String> {
         let event = Event::Call { names, call };
         let heard = self.real.run(names, call);
         let before = std::mem::replace(&mut self.now, heard.seen.micros);
@@ -174,7 +154,6 @@ impl Replayer {
         };
         let answer = run(which.of(&mut names), call, server, &mut messages);
         Outcome {
-            now,
             names,
             answer,
             messages,
@@ -184,7 +163,7 @@ impl Replayer {
     /// What nobody asked for.
     fn suffer(&mut self, event: Event) {
         match event {
-            Event::Call { .. } => unreachable!("it is a call"),
+            Event::Call { .. } => unreachable!("it is asked for"),
             Event::Tick => {
                 self.real.tick();
                 let all = self.names.iter_mut().chain(&mut self.copies);
@@ -233,7 +212,7 @@ impl Replayer {
         server: &str,
         model_names: &[Name],
         server_names: &[Name],
-    ) -> Difference {
+    ) -> String {
         let mut text = format!("model and server differ after {event:?}\n");
         text += &format!("the model answers  {model}\nthe server answers {server}\n");
         let pairs = self.names.iter().zip(model_names).zip(server_names);
@@ -242,17 +221,17 @@ impl Replayer {
             let _ = writeln!(text, "       in the model:  {model:?}");
             let _ = writeln!(text, "       on the server: {server:?}");
         }
-        Difference(text + &self.history())
+        text + &self.history()
     }
 
     /// Says that what both agree about breaks a rule.
-    pub(crate) fn breaks(&self, rule: &str, before: &[Name]) -> Difference {
+    pub(crate) fn breaks(&self, rule: &str, before: &[Name]) -> String {
         let mut text = format!("model and server agree, but: {rule}\n");
         for (at, (before, after)) in before.iter().zip(&self.names).enumerate() {
             let _ = writeln!(text, "name {at} before: {before:?}");
             let _ = writeln!(text, "       after:  {after:?}");
         }
-        Difference(text + &self.history())
+        text + &self.history()
     }
 
     fn history(&self) -> String {

@@ -7,8 +7,7 @@ use crosslock_protocol::server::{
 use redis::Value;
 
 use super::keys::{
-    BROKEN, ENDLESS, TICK, channel_of, holder_of, inbox_of, number, owner_of, text_of,
-    text_of_mode, ticks,
+    BROKEN, ENDLESS, TICK, channel_of, holder_of, inbox_of, number, owner_of, text_of, ticks,
 };
 use support::scripts::{self, Verb};
 
@@ -20,12 +19,11 @@ pub(super) struct Request {
 }
 
 impl Request {
-    #[allow(clippy::too_many_lines, reason = "a table")]
     pub(super) fn of(names: Names, call: Call) -> Self {
         let request = match call {
             Call::Acquire(ask) => Request::acquire(ask),
             Call::Renew(ask) => {
-                let start = [text_of(ask.owner), millis(ask.ttl), text_of_mode(ask.mode)];
+                let start = [text_of(ask.owner), millis(ask.ttl), ask.mode.to_string()];
                 let mut request = Request::change(Verb::Renew, start, ask.value);
                 if ask.granted > 0 {
                     request.arguments.resize(4, String::new());
@@ -39,27 +37,14 @@ impl Request {
                 let start = [text_of(ask.owner), counter, millis(ask.ttl)];
                 Request::change(Verb::Downgrade, start, ask.value)
             }
-            Call::Permits => Request {
-                verb: Verb::Permits,
-                arguments: Vec::new(),
-                valued: false,
-            },
-            Call::Adopt(ask) => Request {
-                verb: Verb::Adopt,
-                arguments: vec![
-                    text_of(ask.owner),
-                    millis(ask.ttl),
-                    text_of_mode(ask.mode),
-                    text_of(ask.from),
-                    ask.counter_after.to_string(),
-                ],
-                valued: false,
-            },
-            Call::Break => Request {
-                verb: Verb::Break,
-                arguments: vec![BROKEN.to_owned()],
-                valued: false,
-            },
+            Call::Permits => Request::plain(Verb::Permits, Vec::new()),
+            Call::Adopt(ask) => {
+                let (owner, mode) = (text_of(ask.owner), ask.mode.to_string());
+                let (from, counter) = (text_of(ask.from), ask.counter_after.to_string());
+                let arguments = vec![owner, millis(ask.ttl), mode, from, counter];
+                Request::plain(Verb::Adopt, arguments)
+            }
+            Call::Break => Request::plain(Verb::Break, vec![BROKEN.to_owned()]),
         };
         if names.count > 1 {
             return request.for_several();
@@ -67,8 +52,17 @@ impl Request {
         request
     }
 
+    /// What has nothing to do with the value.
+    fn plain(verb: Verb, arguments: Vec<String>) -> Self {
+        Request {
+            verb,
+            arguments,
+            valued: false,
+        }
+    }
+
     fn acquire(ask: Acquire) -> Self {
-        let mut arguments = vec![text_of(ask.owner), millis(ask.ttl), text_of_mode(ask.mode)];
+        let mut arguments = vec![text_of(ask.owner), millis(ask.ttl), ask.mode.to_string()];
         if let Some(wait) = ask.wait {
             let inbox = wait.inbox.map(|inbox| channel_of(inbox.into()));
             arguments.extend([millis(wait.promise), inbox.unwrap_or_default()]);
@@ -82,7 +76,7 @@ impl Request {
 
     fn release(ask: Release) -> Self {
         let counter = ask.counter_after.to_string();
-        let start = [text_of(ask.owner), counter, text_of_mode(ask.mode)];
+        let start = [text_of(ask.owner), counter, ask.mode.to_string()];
         let mut request = Request::change(Verb::Release, start, ask.value);
         if let Some(keep) = ask.keep {
             request.arguments.resize(4, String::new());

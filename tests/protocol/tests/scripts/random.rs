@@ -1,0 +1,68 @@
+//! Random sequences of steps, played by whatever there is.
+
+use std::cell::{Cell, RefCell};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRunner};
+
+use crate::corpus::Plays;
+use crate::steps::{At, Sequence, Step};
+
+/// Far more sequences than it takes to tell what is broken.
+const TRIES: usize = 3_000;
+
+/// Plays a sequence, and gives how many of its steps were done.
+pub(crate) fn steps_done(mut player: impl Plays, steps: Vec<(At, Step)>) -> Result<usize, String> {
+    let mut done = 0;
+    for (at, step) in steps {
+        done += usize::from(player.play(at, step)?);
+    }
+    Ok(done)
+}
+
+/// Plays so many sequences, of which at least so many steps are to be done.
+pub(crate) fn play_random(
+    (cases, least): (u32, usize),
+    sequences: impl Strategy<Value = Sequence>,
+    play: impl FnMut(Sequence) -> Result<usize, String>,
+) {
+    let (play, steps_done) = (RefCell::new(play), Cell::new(0));
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        // The default one takes longer than a script.
+        rng_algorithm: RngAlgorithm::XorShift,
+        ..ProptestConfig::default()
+    };
+    let outcome = TestRunner::new(config).run(&sequences, |sequence| {
+        let mut play = play.borrow_mut();
+        let done = play(sequence).map_err(TestCaseError::fail)?;
+        steps_done.set(steps_done.get() + done);
+        Ok(())
+    });
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, (claims, steps))) => {
+            let modes: Vec<_> = claims.iter().map(|claim| claim.mode).collect();
+            let steps: Vec<_> = steps.iter().map(|(_, step)| format!("{step:?}")).collect();
+            panic!("{reason}\n{modes:?}\n{}", steps.join("\n"))
+        }
+        Err(failure) => panic!("{failure}"),
+    }
+    let steps = steps_done.get();
+    println!("{steps} steps");
+    assert!(steps > least, "only {steps}");
+}
+
+/// How many sequences it takes to see that something is broken.
+pub(crate) fn tries(
+    sequences: &impl Strategy<Value = Sequence>,
+    mut play: impl FnMut(Sequence) -> Result<usize, String>,
+) -> Option<usize> {
+    let mut runner = TestRunner::default();
+    (0..TRIES).find(|_| {
+        let sequence = sequences.new_tree(&mut runner);
+        play(sequence.expect("nothing is filtered").current()).is_err()
+    })
+}
