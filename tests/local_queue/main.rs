@@ -16,9 +16,8 @@ mod world;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
-use local_queue::{Entered, Left, LocalQueues, Turn, Waiter};
+use local_queue::{Entered, LocalQueues, Turn, Waiter};
 use orders::try_every_order;
 use process::HandsOver::{No, ToAny, ToFirst};
 use process::{Process, Thread};
@@ -74,71 +73,6 @@ fn behind(queues: &Queues) -> Waiter<&'static str, u32> {
         Entered::First(_) | Entered::Offered(..) => panic!("nobody has the turn"),
         Entered::Behind(waiter) => waiter,
     }
-}
-
-#[test]
-fn seat_goes_to_the_first_in_the_queue_that_has_not_left() {
-    try_every_order(None, || {
-        let queues = Queues::default();
-        let turn = first(&queues);
-        let served = Arc::new(Mutex::new(Vec::new()));
-        let waits = |number: u32| -> Thread {
-            let (waiter, served) = (behind(&queues), served.clone());
-            Box::new(move || {
-                let (_seat, _) = waiter.wait(None).ok().unwrap();
-                served.lock().unwrap().push(number);
-            })
-        };
-        let (second, third, fourth) = (waits(2), behind(&queues), waits(4));
-        let served_third = served.clone();
-        let leaves: Thread = Box::new(move || {
-            let given = match third.wait(Some(Instant::now())) {
-                Ok(given) => Some(given),
-                Err(third) => match third.leave() {
-                    Left::Given(turn, word) => Some((turn, word)),
-                    Left::Gone { .. } => None,
-                },
-            };
-            if given.is_some() {
-                served_third.lock().unwrap().push(3);
-            }
-        });
-        at_once(vec![Box::new(move || drop(turn)), second, leaves, fourth]);
-        let served = served.lock().unwrap();
-        assert!(
-            [&[2, 3, 4][..], &[2, 4]].contains(&&served[..]),
-            "{served:?}"
-        );
-        assert_eq!(queues.len(), 0);
-    });
-}
-
-#[test]
-fn word_arrives_with_the_seat_or_comes_back() {
-    try_every_order(None, || {
-        let queues = Queues::default();
-        let (turn, waiter) = (first(&queues), behind(&queues));
-        let kept = Arc::new(Mutex::new(None));
-        let passed = kept.clone();
-        let passes: Thread = Box::new(move || {
-            let back = turn.pass(7).err();
-            *passed.lock().unwrap() = back.as_ref().map(|(_, word)| *word);
-        });
-        let given = Arc::new(Mutex::new(None));
-        let found = given.clone();
-        let leaves: Thread = Box::new(move || {
-            if let Left::Given(_seat, word) = waiter.leave() {
-                *found.lock().unwrap() = Some(word);
-            }
-        });
-        at_once(vec![passes, leaves]);
-        let words = (*kept.lock().unwrap(), *given.lock().unwrap());
-        assert!(
-            matches!(words, (Some(7), None) | (None, Some(7))),
-            "{words:?}"
-        );
-        assert_eq!(queues.len(), 0);
-    });
 }
 
 #[test]
