@@ -70,18 +70,6 @@ fn one_user_breaks_the_lock_of_another() {
 }
 
 #[test]
-fn users_read_together() {
-    shared(|_, [mut one, mut two]| {
-        assert!(one.ask("read a").starts_with("token"));
-        assert!(two.ask("read a").starts_with("token"));
-        one.ask("unlock");
-        assert_eq!(one.ask("try a"), "taken");
-        two.ask("unlock");
-        assert!(one.ask("try a").starts_with("token"));
-    });
-}
-
-#[test]
 fn what_a_dead_user_left_in_a_sticky_directory_hinders_nobody() {
     shared(|directory, [mut one, mut two]| {
         one.ask("lock a");

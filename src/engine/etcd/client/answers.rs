@@ -269,65 +269,6 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_left_out_are_zero() {
-        let answer = json!({
-            "header": header(),
-            "succeeded": true,
-            "responses": [
-                { "response_put": { "header": { "revision": "2" } } },
-                { "response_range": { "header": {}, "count": "1", "kvs": [
-                    { "key": "YQ==", "create_revision": "1", "mod_revision": 2, "value": "Yg==", "lease": "-9" },
-                    { "key": "YQ==", "create_revision": "2", "mod_revision": "2" },
-                ] } },
-                { "response_range": {} },
-                { "response_delete_range": { "deleted": "3" } },
-                { "response_delete_range": {} },
-                { "response_txn": { "succeeded": true, "responses": [{ "response_put": {} }] } },
-                { "response_txn": { "header": {} } },
-            ],
-        });
-        let found = transaction(&answer).unwrap();
-        let first = KeyValue {
-            key: "a".into(),
-            value: b"b".to_vec(),
-            created: 1,
-            modified: 2,
-            lease: Some(LeaseId(-9)),
-        };
-        let second = KeyValue {
-            value: vec![],
-            created: 2,
-            lease: None,
-            ..first.clone()
-        };
-        let expected = vec![
-            OpResult::Put,
-            OpResult::Got(vec![first, second]),
-            OpResult::Got(vec![]),
-            OpResult::Deleted(3),
-            OpResult::Deleted(0),
-            OpResult::If(true),
-            OpResult::If(false),
-        ];
-        assert_eq!((found.succeeded, found.results), (true, expected));
-    }
-
-    #[test]
-    fn lease_that_is_gone_has_no_seconds() {
-        let result = |ttl: Value| {
-            let mut result = json!({ "header": header(), "ID": "7" });
-            result["TTL"] = ttl;
-            keep_alive(&json!({ "result": result })).unwrap().is_there
-        };
-        assert!(result(json!("5")) && result(json!(5)) && !result(json!("0")));
-        let gone = json!({ "result": { "header": header(), "ID": "7" } });
-        assert!(!keep_alive(&gone).unwrap().is_there);
-        let granted = json!({ "header": header(), "ID": "7", "TTL": "5" });
-        assert_eq!(lease(&granted), Some((LeaseId(7), 5)));
-        assert_eq!(lease(&json!({ "header": header() })), None);
-    }
-
-    #[test]
     fn watch_tells_of_its_beginning_its_events_and_its_end() {
         let message = |more: Value| {
             let mut result = json!({ "header": header() });
