@@ -160,30 +160,6 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
-        let since = Cell::time(Some(Duration::from_millis(12_345)));
-        let rows = [
-            vec![Cell::text("a\tb"), since],
-            vec![Cell::text("déploy"), Cell::nothing()],
-        ];
-        Table::new(&["NAME", "SINCE"], rows)
-    }
-
-    #[test]
-    fn people_get_columns_and_a_head() {
-        let lines = table().for_people(Style::Plain);
-        assert_eq!(lines, ["NAME    SINCE", r"a\tb    12 s", "déploy  -"]);
-        assert_eq!(
-            table().for_people(Style::Coloured)[0],
-            "\x1b[1mNAME    SINCE\x1b[0m"
-        );
-    }
-
-    #[test]
-    fn programs_get_tabs_and_seconds() {
-        assert_eq!(table().for_programs(), "a\\tb\t12.345\ndéploy\t-\n");
-    }
-
     #[test]
     fn words_are_kept_whole() {
         assert_eq!(wrapped("a bb ccc dddd", 4), ["a bb", "ccc", "dddd"]);
