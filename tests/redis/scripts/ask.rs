@@ -1,6 +1,6 @@
 //! Who asks for a lock, and what is answered.
 
-use redis::{RedisResult, Value};
+use redis::{FromRedisValue, RedisResult, Value};
 
 use super::TTL;
 
@@ -14,7 +14,6 @@ pub(crate) struct Ask<'a> {
     waits: Option<(u64, &'a str)>,
     /// At which server, if another may follow it.
     hears_at: Option<&'a str>,
-    pub(crate) valued: bool,
 }
 
 impl<'a> Ask<'a> {
@@ -26,7 +25,6 @@ impl<'a> Ask<'a> {
             mode: "x",
             waits: None,
             hears_at: None,
-            valued: false,
         }
     }
 
@@ -53,12 +51,6 @@ impl<'a> Ask<'a> {
         Ask { mode, ..self }
     }
 
-    /// Asks for the value that the lock protects.
-    pub(crate) fn with_value(self) -> Self {
-        let valued = true;
-        Ask { valued, ..self }
-    }
-
     pub(crate) fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![
             self.owner.to_owned(),
@@ -73,18 +65,19 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// 1 released, 0 not the owner's, 2 that or released before, 3 broken.
-pub(crate) fn released(answer: &RedisResult<Value>) -> i64 {
+/// An owner as the library has them.
+pub(crate) fn owner(number: u8) -> String {
+    format!("{number:08x}-0000-4000-8000-000000000000/host/12/{number}")
+}
+
+/// Whether a release says that it has released the lock, and not that the owner hadn't it, or may not have had it.
+pub(crate) fn is_released(answer: &RedisResult<Value>) -> bool {
     match answer {
-        Ok(Value::Int(answer @ 0..=3)) => *answer,
+        Ok(Value::Int(answer @ 0..=3)) => *answer == 1,
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) fn is_one(answer: &Value) -> bool {
-    match answer {
-        Value::Int(1) => true,
-        Value::Int(0) => false,
-        other => panic!("{other:?}"),
-    }
+pub(crate) fn read<T: FromRedisValue>(answer: Value) -> T {
+    T::from_redis_value(answer).expect("what the script answers")
 }

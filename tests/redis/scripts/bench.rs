@@ -1,10 +1,10 @@
-//! One lock of a server, seen through the scripts.
+//! Locks of a server, seen through the scripts.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis::{Connection, FromRedisValue, RedisResult, Script, Value, cmd};
 
-use super::ask::{Ask, is_one, released};
+use super::ask::{Ask, is_released, read};
 use super::seen::Seen;
 use super::{PATIENCE, TTL};
 use support::scripts::{ALL, Acquired, Verb, whole};
@@ -12,8 +12,24 @@ use support::{RedisServer, wait_until};
 
 /// The channel on which [`Ears`](super::seen::Ears) hear that there is nothing more to hear.
 pub(crate) const END: &str = "end";
+/// Where inboxes hear of leases that were broken.
+pub(crate) const BROKEN: &str = "inbox:broken";
 /// How many keys a lock has, its value not counted.
 pub(crate) const KEYS: usize = 6;
+
+/// The keys of a lock and its value, in the order of the scripts.
+fn keys_of(lock: &str) -> [String; KEYS + 1] {
+    [
+        "",
+        ":fence",
+        ":queue",
+        ":waiters",
+        ":read_queue",
+        ":holders",
+        ":value",
+    ]
+    .map(|suffix| format!("{lock}{suffix}"))
+}
 
 pub(crate) struct Bench {
     pub(crate) connection: Connection,
@@ -22,9 +38,7 @@ pub(crate) struct Bench {
     pub(crate) fence: String,
     pub(crate) queue: String,
     pub(crate) waiters: String,
-    pub(crate) readers: String,
     pub(crate) holders: String,
-    pub(crate) value: String,
 }
 
 impl Bench {
@@ -32,17 +46,15 @@ impl Bench {
     pub(crate) fn new(server: &RedisServer) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let lock = format!("{{test:{}}}", NUMBER.fetch_add(1, Relaxed));
-        let key = |suffix: &str| format!("{lock}:{suffix}");
+        let [_, fence, queue, waiters, _, holders, _] = keys_of(&lock);
         Self {
             connection: server.connection(),
             scripts: ALL.map(|code| Script::new(&whole(code))).into(),
-            fence: key("fence"),
-            queue: key("queue"),
-            waiters: key("waiters"),
-            readers: key("read_queue"),
-            holders: key("holders"),
-            value: key("value"),
             lock,
+            fence,
+            queue,
+            waiters,
+            holders,
         }
     }
 
@@ -63,22 +75,15 @@ impl Bench {
         call.invoke(&mut self.connection)
     }
 
-    /// With the key of the value if it is `valued`.
-    pub(crate) fn run(
-        &mut self,
-        verb: Verb,
-        valued: bool,
-        arguments: &[&str],
-    ) -> RedisResult<Value> {
+    pub(crate) fn run(&mut self, verb: Verb, arguments: &[&str]) -> RedisResult<Value> {
         let keys = self.keys();
         let arguments: Vec<_> = arguments.iter().map(|text| (*text).to_owned()).collect();
-        self.run_on(verb, &keys[..KEYS + usize::from(valued)], &arguments)
+        self.run_on(verb, &keys[..KEYS], &arguments)
     }
 
     pub(crate) fn try_ask(&mut self, ask: Ask<'_>) -> RedisResult<Value> {
-        let arguments = ask.arguments();
-        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-        self.run(Verb::Acquire, ask.valued, &arguments)
+        let keys = self.keys();
+        self.run_on(Verb::Acquire, &keys[..KEYS], &ask.arguments())
     }
 
     pub(crate) fn ask(&mut self, ask: Ask<'_>) -> Acquired {
@@ -125,62 +130,29 @@ impl Bench {
         self.refused(Ask::waiting(owner, 0, inbox));
     }
 
-    pub(crate) fn renew_as(
-        &mut self,
-        mode: &str,
-        owner: &str,
-        ttl: u64,
-        value: Option<&str>,
-    ) -> bool {
-        let ttl = ttl.to_string();
-        let arguments: Vec<_> = [owner, &ttl, mode].into_iter().chain(value).collect();
-        let answer = self.run(Verb::Renew, value.is_some(), &arguments);
-        is_one(&answer.expect("renew"))
-    }
-
-    /// Without a token, the owner doesn't know what it was granted.
-    pub(crate) fn try_release(
-        &mut self,
-        mode: &str,
-        owner: &str,
-        token: Option<u64>,
-        value: Option<&str>,
-    ) -> RedisResult<Value> {
-        let counter = token.map_or(0, |token| token + 1).to_string();
-        let arguments: Vec<_> = [owner, &counter, mode].into_iter().chain(value).collect();
-        self.run(Verb::Release, value.is_some(), &arguments)
+    pub(crate) fn renew_as(&mut self, mode: &str, owner: &str, ttl: u64) -> bool {
+        let answer = self.run(Verb::Renew, &[owner, &ttl.to_string(), mode]);
+        read::<u8>(answer.expect("renew")) == 1
     }
 
     pub(crate) fn release(&mut self, owner: &str, token: Option<u64>) -> bool {
-        self.release_as("x", owner, token, None)
+        self.release_as("x", owner, token)
     }
 
-    pub(crate) fn release_as(
-        &mut self,
-        mode: &str,
-        owner: &str,
-        token: Option<u64>,
-        value: Option<&str>,
-    ) -> bool {
-        self.release_answer(mode, owner, token, value) == 1
+    /// Without a token, the owner doesn't know what it was granted.
+    pub(crate) fn release_as(&mut self, mode: &str, owner: &str, token: Option<u64>) -> bool {
+        let counter = token.map_or(0, |token| token + 1).to_string();
+        is_released(&self.run(Verb::Release, &[owner, &counter, mode]))
     }
 
-    pub(crate) fn release_answer(
-        &mut self,
-        mode: &str,
-        owner: &str,
-        token: Option<u64>,
-        value: Option<&str>,
-    ) -> i64 {
-        released(&self.try_release(mode, owner, token, value))
+    /// Takes the lock from whoever has it, as those hear that listen there.
+    pub(crate) fn break_lock(&mut self) -> RedisResult<Value> {
+        self.run(Verb::Break, &[BROKEN])
     }
 
     /// How many permits are out; -1 when the lock is held otherwise.
     pub(crate) fn permits(&mut self) -> i64 {
-        match self.run(Verb::Permits, false, &[]).expect("permits") {
-            Value::Int(number) => number,
-            other => panic!("{other:?}"),
-        }
+        read(self.run(Verb::Permits, &[]).expect("permits"))
     }
 
     pub(crate) fn query<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
@@ -195,18 +167,8 @@ impl Bench {
         self.query::<()>(&["SET", &fence, value, "PX", "60000"]);
     }
 
-    /// In the order of the scripts.
     pub(crate) fn keys(&self) -> [String; KEYS + 1] {
-        [
-            &self.lock,
-            &self.fence,
-            &self.queue,
-            &self.waiters,
-            &self.readers,
-            &self.holders,
-            &self.value,
-        ]
-        .map(String::clone)
+        keys_of(&self.lock)
     }
 
     pub(crate) fn delete(&mut self, key: &str) {
@@ -239,5 +201,65 @@ impl Bench {
     pub(crate) fn contents(&mut self) -> (Option<String>, Option<u64>) {
         let seen = self.seen();
         (seen.holder, seen.counter)
+    }
+}
+
+/// Several locks of a server.
+pub(crate) struct Several(pub(crate) Vec<Bench>);
+
+impl Several {
+    pub(crate) fn new(server: &RedisServer, names: usize) -> Self {
+        Several((0..names).map(|_| Bench::new(server)).collect())
+    }
+
+    fn run(&mut self, verb: Verb, names: &[usize], arguments: &[String]) -> RedisResult<Value> {
+        let keys = |name: &usize| self.0[*name].keys().into_iter().take(KEYS);
+        let keys: Vec<_> = names.iter().flat_map(keys).collect();
+        self.0[0].run_on(verb, &keys, arguments)
+    }
+
+    pub(crate) fn try_ask(&mut self, names: &[usize], ask: Ask<'_>) -> RedisResult<Value> {
+        self.run(Verb::AcquireAll, names, &ask.arguments())
+    }
+
+    #[track_caller]
+    pub(crate) fn token(&mut self, names: &[usize], owner: &str) -> u64 {
+        let answer = self.try_ask(names, Ask::once(owner)).expect("acquire all");
+        Acquired::of(&answer).token().expect("they are free")
+    }
+
+    /// What `all/release.lua` answers: 1 released, 0 not the owner's.
+    pub(crate) fn release(&mut self, names: &[usize], owner: &str, token: u64) -> i64 {
+        let arguments = [owner.to_owned(), (token + 1).to_string(), "x".to_owned()];
+        read(
+            self.run(Verb::ReleaseAll, names, &arguments)
+                .expect("release all"),
+        )
+    }
+
+    /// What `all/raise.lua` answers: 1 raised, 0 not the owner's, 2 broken.
+    pub(crate) fn raise(&mut self, names: &[usize], owner: &str, token: u64) -> i64 {
+        let arguments = [owner.to_owned(), TTL.to_string(), token.to_string()];
+        read(
+            self.run(Verb::RaiseAll, names, &arguments)
+                .expect("raise all"),
+        )
+    }
+
+    pub(crate) fn seen(&mut self) -> Vec<Seen> {
+        self.0.iter_mut().map(Bench::seen).collect()
+    }
+
+    pub(crate) fn counters(&mut self) -> Vec<Option<u64>> {
+        self.0.iter_mut().map(|bench| bench.contents().1).collect()
+    }
+
+    /// None of the names is held by `owner`, nor waited for.
+    #[track_caller]
+    pub(crate) fn assert_has_none(&mut self, owner: &str) {
+        for seen in self.seen() {
+            assert_ne!(seen.holder.as_deref(), Some(owner), "{seen:?}");
+            assert!(!seen.line().contains(&owner), "{seen:?}");
+        }
     }
 }

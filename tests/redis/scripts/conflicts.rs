@@ -1,12 +1,8 @@
 //! Keys that hold something else than the scripts would write: refused, and left alone.
 
-use redis::Value;
-
 use super::TTL;
 use super::ask::Ask;
-use super::bench::{Bench, KEYS};
-use super::breaks::BROKEN;
-use super::several_bench::Several;
+use super::bench::{BROKEN, Bench, Several};
 use support::RedisServer;
 use support::scripts::Verb;
 
@@ -23,27 +19,6 @@ fn counter_that_is_none_is_a_conflict_and_is_left_alone() {
             assert_eq!(server.keys(), [bench.fence.as_str()], "{text:?}");
             assert_eq!(server.get(&bench.fence).as_deref(), Some(text));
         }
-    }
-}
-
-#[test]
-fn keys_of_another_type_are_an_error_and_left_alone() {
-    let server = RedisServer::start();
-    // A line without its lock; without a line nobody looks at the last key.
-    for wrong in 0..3 {
-        let mut bench = Bench::new(&server);
-        let keys = bench.keys();
-        bench.query::<()>(&["SADD", &keys[wrong], "member"]);
-        for ask in [Ask::once("a"), Ask::waiting("a", 1_000, "")] {
-            let text = bench.try_ask(ask).unwrap_err().to_string();
-            let expected = ["WRONGTYPE", "CONFLICT"];
-            assert!(expected.iter().any(|code| text.contains(code)), "{text}");
-        }
-        let members: Vec<String> = bench.query(&["SMEMBERS", &keys[wrong]]);
-        assert_eq!(members, ["member"]);
-        let all = keys.iter().map(String::as_str);
-        let exist: Vec<_> = ["EXISTS"].into_iter().chain(all).collect();
-        assert_eq!(bench.query::<usize>(&exist), 1);
     }
 }
 
@@ -98,26 +73,19 @@ fn counter_that_is_none_hinders_no_release() {
 }
 
 #[test]
-fn break_is_refused_where_there_is_something_else() {
+fn look_and_break_are_refused_where_there_is_something_else() {
     let server = RedisServer::start();
     let mut bench = Bench::new(&server);
     bench.set_counter("what");
-    let error = bench.run(Verb::Break, false, &[BROKEN]).unwrap_err();
-    assert_eq!(error.code(), Some("CONFLICT"));
+    for verb in [Verb::Inspect, Verb::Break] {
+        let error = bench.run(verb, &[BROKEN]).unwrap_err();
+        assert_eq!(error.code(), Some("CONFLICT"));
+    }
     let mut bench = Bench::new(&server);
     let lock = bench.lock.clone();
     bench.query::<()>(&["RPUSH", &lock, "x"]);
-    let error = bench.run(Verb::Break, false, &[BROKEN]).unwrap_err();
+    let error = bench.break_lock().unwrap_err();
     assert!(error.to_string().contains("WRONGTYPE"), "{error}");
-}
-
-#[test]
-fn inspection_is_refused_where_there_is_something_else() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    bench.set_counter("what");
-    let error = bench.run(Verb::Inspect, false, &[]).unwrap_err();
-    assert_eq!(error.code(), Some("CONFLICT"));
 }
 
 #[test]
@@ -125,12 +93,13 @@ fn value_of_another_type_is_an_error_that_leaves_the_lock_free() {
     let server = RedisServer::start();
     for mode in ["x", "r", "1/3"] {
         let mut bench = Bench::new(&server);
-        let key = bench.value.clone();
-        bench.query::<()>(&["SADD", &key, "member"]);
-        let ask = Ask::once("a").with_mode(mode).with_value();
-        let error = bench.try_ask(ask).unwrap_err();
+        let keys = bench.keys();
+        bench.query::<()>(&["SADD", &keys[6], "member"]);
+        let ask = Ask::once("a").with_mode(mode);
+        let answer = bench.run_on(Verb::Acquire, &keys, &ask.arguments());
+        let error = answer.unwrap_err();
         assert!(error.to_string().contains("WRONGTYPE"), "{error}");
-        bench.delete(&key);
+        bench.delete(&keys[6]);
         assert_eq!(bench.contents(), (None, None));
     }
 }
@@ -195,11 +164,7 @@ fn lock_of_another_type_hinders_no_release_of_the_others() {
         let lock = several.0[broken].lock.clone();
         several.0[broken].delete(&lock);
         several.0[broken].query::<()>(&["SADD", &lock, "member"]);
-        let keys = |bench: &Bench| bench.keys().into_iter().take(KEYS);
-        let keys: Vec<_> = several.0.iter().flat_map(keys).collect();
-        let arguments = ["a".to_owned(), (token + 1).to_string(), "x".to_owned()];
-        let answer = several.0[0].run_on(Verb::ReleaseAll, &keys, &arguments);
-        assert_eq!(answer.unwrap(), Value::Int(0));
+        assert_eq!(several.release(&[0, 1, 2], "a", token), 0);
         let members: Vec<String> = several.0[broken].query(&["SMEMBERS", &lock]);
         assert_eq!(members, ["member"]);
         several.0[broken].delete(&lock);

@@ -27,10 +27,10 @@ fn counter_lasts_for_a_day_after_each_call_of_a_holder() {
         let token = bench.granted(Ask::once("a").with_mode(mode));
         assert_counter_lasts(&mut bench);
         shorten(&mut bench, 1..2);
-        assert!(bench.renew_as(mode, "a", TTL, None));
+        assert!(bench.renew_as(mode, "a", TTL));
         assert_counter_lasts(&mut bench);
         bench.wait("b", "");
-        assert!(bench.release_as(mode, "a", Some(token), None));
+        assert!(bench.release_as(mode, "a", Some(token)));
         assert_counter_lasts(&mut bench);
         assert!(bench.release("b", None));
         assert_counter_lasts(&mut bench);
@@ -99,9 +99,9 @@ fn shares_are_renewed_and_released_without_memory() {
             bench.granted(Ask::once(owner).with_mode(mode));
         }
         bench.query::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
-        assert!(bench.renew_as(mode, "a", 2 * TTL, None));
+        assert!(bench.renew_as(mode, "a", 2 * TTL));
         for owner in ["a", "b", "c"] {
-            assert!(bench.release_as(mode, owner, None, None));
+            assert!(bench.release_as(mode, owner, None));
         }
         let error = bench.try_ask(Ask::once("a").with_mode(mode)).unwrap_err();
         // Redis 6.2 says it inside of another error.

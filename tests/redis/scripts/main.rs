@@ -4,7 +4,6 @@
 
 mod ask;
 mod bench;
-mod breaks;
 mod conflicts;
 mod costs;
 mod counter;
@@ -13,7 +12,6 @@ mod keys;
 mod passed_over;
 mod raise;
 mod seen;
-mod several_bench;
 mod sharded;
 
 use std::time::Duration;

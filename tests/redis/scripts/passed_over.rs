@@ -16,8 +16,7 @@ fn one_script_drops_a_bounded_number_of_waiters() {
     const DEAD: usize = 3 * MOST_DROPPED;
     let server = RedisServer::start();
     let mut bench = Bench::new(&server);
-    let mut connection = server.connection();
-    let mut ears = Ears::on(&mut connection, &[INBOX]);
+    let mut ears = Ears::on(&server, &[INBOX]);
     for inbox in ["closed", ""] {
         let token = bench.token("a");
         let dead: Vec<_> = (0..DEAD).map(|number| format!("dead {number}")).collect();
@@ -52,7 +51,7 @@ fn one_script_drops_a_bounded_number_of_waiters() {
 }
 
 /// Whoever is told to ask, and is let in then, before any heartbeat. The dead stand before and behind it.
-fn assert_served_behind_the_dead(bench: &mut Bench, ears: &mut Ears<'_>, ask: Ask<'_>) {
+fn assert_served_behind_the_dead(bench: &mut Bench, ears: &mut Ears, ask: Ask<'_>) {
     for _ in 0..3 {
         let heard = ears.heard(bench);
         assert_eq!(heard, [(INBOX.to_owned(), "b 0".to_owned())]);
@@ -73,8 +72,7 @@ fn assert_served_behind_the_dead(bench: &mut Bench, ears: &mut Ears<'_>, ask: As
 fn waiter_behind_and_before_many_dead_ones_is_served_without_a_heartbeat() {
     let server = RedisServer::start();
     let mut bench = Bench::new(&server);
-    let mut connection = server.connection();
-    let mut ears = Ears::on(&mut connection, &[INBOX]);
+    let mut ears = Ears::on(&server, &[INBOX]);
     let token = bench.token("a");
     for number in 0..=MOST_DROPPED {
         bench.wait(&format!("dead {number}"), "closed");
@@ -92,8 +90,7 @@ fn waiter_behind_and_before_many_dead_ones_is_served_without_a_heartbeat() {
 fn waiter_for_a_permit_behind_many_dead_ones_is_served_without_a_heartbeat() {
     let server = RedisServer::start();
     let mut bench = Bench::new(&server);
-    let mut connection = server.connection();
-    let mut ears = Ears::on(&mut connection, &[INBOX]);
+    let mut ears = Ears::on(&server, &[INBOX]);
     let ask = |owner| Ask::once(owner).with_mode("1/2");
     let token = bench.granted(ask("a"));
     bench.granted(ask("stays"));
@@ -106,7 +103,7 @@ fn waiter_for_a_permit_behind_many_dead_ones_is_served_without_a_heartbeat() {
             .lpush(&bench.queue, number);
         pipe.query::<()>(&mut bench.connection).expect("they wait");
     }
-    assert!(bench.release_as("1/2", "a", Some(token), None));
+    assert!(bench.release_as("1/2", "a", Some(token)));
     let ask = Ask::waiting("b", TTL, INBOX).with_mode("1/2");
     assert_served_behind_the_dead(&mut bench, &mut ears, ask);
 }

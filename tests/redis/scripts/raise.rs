@@ -1,8 +1,8 @@
 //! Leases of several servers that become one: each gets the token of all.
 
-use super::breaks::{break_lock, owner};
+use super::ask::owner;
+use super::bench::Several;
 use super::seen::is_full;
-use super::several_bench::Several;
 use super::{COUNTER_TTL, FULL};
 use support::RedisServer;
 
@@ -22,8 +22,12 @@ fn counters_are_raised_and_leases_last_for_another_ttl() {
         assert!(is_full(seen.pttls[0], FULL), "{seen:?}");
         assert!(is_full(seen.pttls[1], COUNTER_TTL), "{seen:?}");
     }
-    assert_eq!(several.lines()[1], ["b"], "who waits is not forgotten");
-    assert!(several.release(&NAMES, "a", Some(token)));
+    assert_eq!(
+        several.0[1].seen().line(),
+        ["b"],
+        "who waits is not forgotten"
+    );
+    assert_eq!(several.release(&NAMES, "a", token), 1);
     assert!(several.token(&[0], "c") > token);
 }
 
@@ -63,7 +67,7 @@ fn owner_whose_lease_was_broken_is_told() {
     let mut several = Several::new(&server, 2);
     let a = owner(1);
     let token = several.token(&NAMES, &a);
-    break_lock(&mut several.0[1]);
+    several.0[1].break_lock().expect("break");
     assert_eq!(several.raise(&NAMES, &a, token + 4_000), 2);
     assert_eq!(several.counters()[0], Some(token));
 }

@@ -1,58 +1,19 @@
 //! Waiters whose inbox is a sharded channel, and waiters that hear at a server which another may follow.
 
-use redis::{Connection, Value, cmd};
+use redis::Value;
 
-use super::ask::Ask;
-use super::bench::{Bench, END};
-use super::breaks::{owner, read};
-use super::seen::is_full;
+use super::ask::{Ask, owner};
+use super::bench::Bench;
+use super::inspect::{inspect, shown};
+use super::seen::{Ears, is_full};
 use super::{FULL, TTL};
 use support::RedisServer;
-use support::scripts::{Verb, text};
+use support::scripts::Verb;
 
 /// The inbox of a waiter on a cluster: the tag is that of the slot.
 const INBOX: &str = "test:inbox:1:{a}";
 const GONE: &str = "test:inbox:2:{a}";
 const ELSEWHERE: &str = "0123abcd";
-
-/// A subscriber of sharded channels: what it hears, in order.
-struct ShardEars(Connection);
-
-impl ShardEars {
-    fn on(server: &RedisServer, channels: &[&str]) -> Self {
-        let mut ears = ShardEars(server.connection());
-        for channel in [&[END], channels].concat() {
-            let subscribe = cmd("SSUBSCRIBE").arg(channel).get_packed_command();
-            ears.0.send_packed_command(&subscribe).expect("subscribe");
-            ears.next();
-        }
-        ears
-    }
-
-    fn next(&mut self) -> Vec<String> {
-        match self.0.recv_response().expect("a message") {
-            Value::Array(parts) => {
-                let words = parts.iter().filter(|part| !matches!(part, Value::Int(_)));
-                words.map(|part| text(part).to_owned()).collect()
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// What was published since, by channel.
-    fn heard(&mut self, bench: &mut Bench) -> Vec<(String, String)> {
-        bench.query::<()>(&["SPUBLISH", END, ""]);
-        let mut heard = Vec::new();
-        loop {
-            let [kind, channel, payload] = self.next().try_into().expect("a message");
-            assert_eq!(kind, "smessage");
-            if channel == END {
-                return heard;
-            }
-            heard.push((channel, payload));
-        }
-    }
-}
 
 fn grant(owner: &str, token: Option<u64>) -> [(String, String); 1] {
     let token = token.expect("a counter");
@@ -69,7 +30,7 @@ fn here(bench: &mut Bench) -> String {
 #[test]
 fn waiter_is_told_on_its_sharded_channel_in_every_way_of_a_hand_off() {
     let server = RedisServer::start();
-    let mut ears = ShardEars::on(&server, &[INBOX]);
+    let mut ears = Ears::sharded(&server, &[INBOX]);
     // The usual one, that after which readers come first, and those of readers and of permits.
     for (mode, others) in [("x", None), ("x", Some("r")), ("r", None), ("2/3", None)] {
         let mut bench = Bench::new(&server);
@@ -91,7 +52,7 @@ fn waiter_is_told_on_its_sharded_channel_in_every_way_of_a_hand_off() {
 #[test]
 fn usual_hand_off_on_a_sharded_channel_costs_no_more_commands() {
     let server = RedisServer::start();
-    let _ears = ShardEars::on(&server, &[INBOX]);
+    let _ears = Ears::sharded(&server, &[INBOX]);
     let mut bench = Bench::new(&server);
     let here = here(&mut bench);
     let token = bench.token("a");
@@ -99,27 +60,19 @@ fn usual_hand_off_on_a_sharded_channel_costs_no_more_commands() {
     bench.query::<()>(&["CONFIG", "RESETSTAT"]);
     assert!(bench.release("a", Some(token)));
     let stats: String = bench.query(&["INFO", "commandstats"]);
-    for expected in [
-        "pubsub|shardnumsub:calls=1,",
-        "spublish:calls=1,",
-        "lpop:calls=1,",
-    ] {
-        assert!(stats.contains(&format!("cmdstat_{expected}")), "{stats}");
+    for expected in ["pubsub|shardnumsub", "spublish", "lpop"] {
+        let once = format!("cmdstat_{expected}:calls=1,");
+        assert!(stats.contains(&once), "{stats}");
     }
-    for other in [
-        "cmdstat_info:",
-        "cmdstat_publish:",
-        "cmdstat_llen:",
-        "cmdstat_exists:",
-    ] {
-        assert!(!stats.contains(other), "{stats}");
+    for other in ["info", "publish", "llen", "exists"] {
+        assert!(!stats.contains(&format!("cmdstat_{other}:")), "{stats}");
     }
 }
 
 #[test]
 fn waiter_that_heard_here_and_is_gone_is_passed_over() {
     let server = RedisServer::start();
-    let mut ears = ShardEars::on(&server, &[INBOX]);
+    let mut ears = Ears::sharded(&server, &[INBOX]);
     for mode in ["x", "r"] {
         let mut bench = Bench::new(&server);
         let here = here(&mut bench);
@@ -141,7 +94,7 @@ fn waiter_that_heard_here_and_is_gone_is_passed_over() {
 #[test]
 fn waiter_that_hears_at_another_server_keeps_its_turn() {
     let server = RedisServer::start();
-    let mut ears = ShardEars::on(&server, &[INBOX]);
+    let mut ears = Ears::sharded(&server, &[INBOX]);
     // The second inbox is that of a waiter at a master that Sentinel names.
     for inbox in [GONE, "test:inbox:2"] {
         let mut bench = Bench::new(&server);
@@ -183,7 +136,7 @@ fn where_a_server_may_not_tell_its_id_a_waiter_keeps_its_turn() {
 #[test]
 fn waiter_of_several_names_is_told_on_its_sharded_channel() {
     let server = RedisServer::start();
-    let mut ears = ShardEars::on(&server, &[INBOX]);
+    let mut ears = Ears::sharded(&server, &[INBOX]);
     let mut bench = Bench::new(&server);
     let (here, token) = (here(&mut bench), bench.token("a"));
     let keys: Vec<_> = bench.keys()[..6].to_vec();
@@ -201,13 +154,13 @@ fn waiter_of_several_names_is_told_on_its_sharded_channel() {
 fn waiter_is_woken_and_a_holder_is_told_of_a_break_on_sharded_channels() {
     const BROKEN: &str = "test:inbox:broken:{a}";
     let server = RedisServer::start();
-    let mut ears = ShardEars::on(&server, &[INBOX, BROKEN]);
+    let mut ears = Ears::sharded(&server, &[INBOX, BROKEN]);
     let mut bench = Bench::new(&server);
     let here = here(&mut bench);
     let token = bench.token("a");
     bench.refused(Ask::waiting("b", TTL, INBOX).hearing_at(&here));
     let counter = (token + 1).to_string();
-    let kept = bench.run(Verb::Release, false, &["a", &counter, "x", "", "50"]);
+    let kept = bench.run(Verb::Release, &["a", &counter, "x", "", "50"]);
     assert_eq!(kept.expect("release"), Value::Int(1));
     assert_eq!(
         ears.heard(&mut bench),
@@ -220,7 +173,7 @@ fn waiter_is_woken_and_a_holder_is_told_of_a_break_on_sharded_channels() {
     ears.heard(&mut bench);
     bench.release("b", None);
     bench.token(&holder);
-    bench.run(Verb::Break, false, &[BROKEN]).expect("break");
+    bench.run(Verb::Break, &[BROKEN]).expect("break");
     let counter = bench.seen().counter.expect("it is counted");
     let told = [(BROKEN.to_owned(), format!("{holder} {counter}"))];
     assert_eq!(ears.heard(&mut bench), told);
@@ -228,19 +181,8 @@ fn waiter_is_woken_and_a_holder_is_told_of_a_break_on_sharded_channels() {
 
 #[test]
 fn waiters_are_shown_that_hear_here_or_elsewhere_but_not_those_that_are_gone() {
-    type Answer = (
-        String,
-        u64,
-        i64,
-        i64,
-        u64,
-        String,
-        Value,
-        Vec<(String, String)>,
-        Value,
-    );
     let server = RedisServer::start();
-    let _ears = ShardEars::on(&server, &[INBOX]);
+    let _ears = Ears::sharded(&server, &[INBOX]);
     let mut bench = Bench::new(&server);
     let here = here(&mut bench);
     bench.token("a");
@@ -248,8 +190,6 @@ fn waiters_are_shown_that_hear_here_or_elsewhere_but_not_those_that_are_gone() {
         let owner = owner(number);
         bench.refused(Ask::waiting(&owner, TTL, inbox).hearing_at(hears_at));
     }
-    let answer = bench.run(Verb::Inspect, false, &[]).expect("inspect");
-    let (.., queue, _) = read::<Answer>(answer);
-    let shown: Vec<_> = queue.into_iter().map(|(owner, _)| owner).collect();
-    assert_eq!(shown, ["host/12/1", "host/12/3"]);
+    let queue = [("host/12/1", "x"), ("host/12/3", "x")];
+    assert_eq!(shown(&inspect(&mut bench).queue), queue);
 }
