@@ -1,10 +1,11 @@
-//! What operators do with locks on a server: break them, look at them, list them.
+//! What others do with locks on a server: operators break them, look at them and list them, and clients of other kinds
+//! take them.
 
 #![cfg(feature = "redis")]
 
-mod breaks;
+mod holders;
+mod interop;
 mod lists;
-mod looks;
 mod unheard;
 
 use std::time::Duration;

@@ -131,16 +131,3 @@ fn reader_and_permit_and_several_names_of_a_broken_grant_are_had_at_once() {
     scene.breaks_what_nobody_heard_of(both);
     drop(ends(waiter));
 }
-
-#[test]
-fn waiter_that_hears_late_of_its_grant_and_of_the_break_asks_at_once() {
-    let scene = scene();
-    let held = held(&scene.holder, "n");
-    let waiter = scene.waits(|locker| locker.lock("n"));
-    scene.wait_for_waiters(1);
-    scene.proxy.set(Fault::DelayMessages(millis(1_000)));
-    drop(held);
-    // Where the machine was busy for so long, the waiter has the lock, and its guard is told.
-    scene.holder.break_lock("n").expect("break");
-    drop(ends(waiter));
-}
