@@ -12,25 +12,20 @@ use support::{RedisServer, eventually, wait_until};
 const KEYS: &str = "~{crosslock:* resetchannels";
 
 /// Those who can't hear: without the command, without any channel, with the channels of others.
-fn deaf() -> [String; 3] {
-    [
-        user("no-subscribe", OURS, Some("subscribe")),
-        user("no-channel", KEYS, None),
-        user("others-channel", &format!("{KEYS} &other:inbox:*"), None),
-    ]
-}
-
 const DEAF: [&str; 3] = ["no-subscribe", "no-channel", "others-channel"];
 
 /// Those who can't tell.
 const MUTE: [&str; 4] = ["no-publish", "no-count", "no-channel", "others-channel"];
 
 fn server() -> RedisServer {
-    let mut users = deaf().to_vec();
-    users.push(user("no-publish", OURS, Some("publish")));
-    users.push(user("no-count", OURS, Some("pubsub|numsub")));
-    users.push(user("app", OURS, None));
-    server_with(&users)
+    server_with(&[
+        user("no-subscribe", OURS, Some("subscribe")),
+        user("no-channel", KEYS, None),
+        user("others-channel", &format!("{KEYS} &other:inbox:*"), None),
+        user("no-publish", OURS, Some("publish")),
+        user("no-count", OURS, Some("pubsub|numsub")),
+        user("app", OURS, None),
+    ])
 }
 
 /// With a ttl that makes heartbeats come every second.
@@ -66,29 +61,6 @@ fn waiter_that_may_not_hear_is_served_by_its_heartbeats() {
         });
     }
     assert_no_clients(&server);
-}
-
-#[test]
-fn waiters_that_may_not_hear_are_served_first_come_first_served() {
-    let server = server();
-    let app = locker(&server, "app");
-    let guard = held(&app);
-    let lockers = DEAF.map(|name| locker(&server, name));
-    let served = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for (at, waiting) in lockers.iter().enumerate() {
-            let served = &served;
-            scope.spawn(move || {
-                let guard = waiting.lock(NAME).unwrap();
-                served.lock().unwrap().push(at);
-                guard.unlock().unwrap();
-            });
-            wait_for_line(&server, at as u64 + 1);
-        }
-        guard.unlock().unwrap();
-    });
-    assert_eq!(served.into_inner().unwrap(), [0, 1, 2]);
-    assert_released(&server);
 }
 
 #[test]

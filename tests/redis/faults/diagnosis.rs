@@ -1,6 +1,6 @@
 //! What is told about a server that may lose locks, or that shows little of itself.
 
-use crosslock::{Error, Finding, Locker, Verdict};
+use crosslock::{Finding, Verdict};
 
 use super::rights::{OURS, PASSWORD, server_with, url_of, user};
 use super::*;
@@ -25,6 +25,9 @@ fn found<'a>(findings: &'a [Finding], check: &str) -> &'a Finding {
 fn server_that_keeps_everything_is_fine() {
     let server = RedisServer::builder().append_only().start();
     let findings = diagnosed(&server.url());
+    assert_eq!(server.keys(), [""; 0], "it leaves nothing behind");
+    let channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS"]);
+    assert_eq!(channels, [""; 0]);
     let others = findings
         .iter()
         .filter(|finding| finding.verdict != Verdict::Fine);
@@ -33,32 +36,9 @@ fn server_that_keeps_everything_is_fine() {
         .filter(|finding| finding.check != "latency")
         .collect();
     assert!(others.is_empty(), "{others:?}");
-    for check in [
-        "version",
-        "persistence",
-        "eviction",
-        "replication",
-        "rights",
-        "inbox",
-        "latency",
-    ] {
+    for check in "version persistence eviction replication rights inbox latency".split(' ') {
         found(&findings, check);
     }
-}
-
-#[test]
-fn looking_leaves_nothing_behind() {
-    let server = RedisServer::start();
-    let locker = open(&server.url());
-    let guard = held(&locker);
-    let keys = server.keys();
-    locker.diagnose().expect("it can be looked at");
-    assert_eq!(server.keys(), keys);
-    guard.verify().expect("the lock is still ours");
-    assert_eq!(
-        server.query::<Vec<String>>(&["PUBSUB", "CHANNELS"]),
-        [""; 0]
-    );
 }
 
 #[test]
@@ -67,15 +47,7 @@ fn each_way_to_lose_locks_is_weak() {
     for (settings, check) in [
         (&[("appendonly", "no")][..], "persistence"),
         (
-            &[("appendonly", "yes"), ("appendfsync", "everysec")],
-            "persistence",
-        ),
-        (
             &[("maxmemory", &*limit), ("maxmemory-policy", "allkeys-lru")],
-            "eviction",
-        ),
-        (
-            &[("maxmemory", &limit), ("maxmemory-policy", "volatile-ttl")],
             "eviction",
         ),
     ] {
@@ -84,21 +56,8 @@ fn each_way_to_lose_locks_is_weak() {
             builder.config(name, value)
         });
         let findings = diagnosed(&builder.start().url());
-        let finding = found(&findings, check);
-        let Verdict::Weak {
-            consequence,
-            advice,
-            ..
-        } = &finding.verdict
-        else {
-            panic!("{settings:?}: {finding:?}")
-        };
-        assert!(!consequence.is_empty() && !advice.is_empty());
+        assert_eq!(verdict(&findings, check), "weak", "{settings:?}");
     }
-}
-
-#[test]
-fn replica_is_a_way_to_lose_locks() {
     let primary = RedisServer::builder().append_only().start();
     let _replica = RedisServer::builder().replica_of(primary.port()).start();
     wait_until("the replica", PATIENCE, || {
@@ -128,7 +87,7 @@ fn user_with_the_least_rights_is_told_what_it_may_not_see() {
 
 #[test]
 fn right_that_is_missing_is_named() {
-    for (right, check) in [
+    const MISSING: [(&str, &str); 7] = [
         ("set", "rights"),
         ("rpush", "rights"),
         ("evalsha", "rights"),
@@ -136,9 +95,10 @@ fn right_that_is_missing_is_named() {
         ("publish", "inbox"),
         ("subscribe", "inbox"),
         ("pubsub|numsub", "inbox"),
-    ] {
-        let server = server_with(&[user("app", OURS, Some(right))]);
-        let findings = diagnosed(&url_of(&server, "app"));
+    ];
+    let server = server_with(&MISSING.map(|(right, _)| user(right, OURS, Some(right))));
+    for (right, check) in MISSING {
+        let findings = diagnosed(&url_of(&server, right));
         let finding = found(&findings, check);
         assert_eq!(finding.verdict.to_string(), "weak", "{right}: {finding:?}");
         let name = right.to_uppercase().replace('|', " ");
@@ -170,14 +130,4 @@ fn server_without_config_and_hello_is_looked_at_all_the_same() {
     assert_eq!(verdict(&findings, "version"), "fine");
     assert_eq!(verdict(&findings, "persistence"), "unknown");
     assert_eq!(verdict(&findings, "eviction"), "fine");
-}
-
-#[test]
-fn server_that_is_gone_is_an_error() {
-    let server = RedisServer::start();
-    let builder = Locker::builder(&server.url()).io_timeout(millis(500));
-    let locker = builder.build().expect("open");
-    drop(server);
-    let error = locker.diagnose().expect_err("nobody answers");
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
 }

@@ -8,6 +8,7 @@ mod channels;
 mod contents;
 mod denials;
 mod diagnosis;
+mod idle;
 mod late_requests;
 mod lost_releases;
 mod lost_replies;
@@ -15,11 +16,9 @@ mod networks;
 #[path = "../order.rs"]
 mod order;
 mod outages;
-mod passwords;
 mod refusals;
 mod rights;
 mod roles;
-mod speaker;
 mod standstills;
 mod tls;
 

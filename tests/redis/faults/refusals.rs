@@ -141,44 +141,31 @@ fn waiter_that_gave_up_while_the_server_refused_leaves_the_line_later() {
 }
 
 #[test]
-fn lock_rides_over_a_server_that_refuses_to_write_for_a_while() {
+fn calls_ride_over_a_server_that_refuses_to_write_for_a_while() {
     for (refusal, server) in servers([NoReplicas, ReadOnly, Misconf, Oom]) {
-        let locker = slow(&server);
-        refusal.begin(&server);
+        let (locker, holder) = (slow(&server), held(&slow(&server)));
+        // It asks every second.
+        let builder = Locker::builder(&server.url()).ttl(millis(3_000));
+        let asking = builder.outage_timeout(PATIENCE).build().unwrap();
         thread::scope(|scope| {
+            let waiter = scope.spawn(|| asking.lock(NAME));
+            wait_for_inbox(&server);
+            refusal.begin(&server);
             let calls = [
-                scope.spawn(|| locker.lock(NAME)),
+                scope.spawn(|| locker.lock("l")),
                 scope.spawn(|| Ok(locker.try_lock_for("m", PATIENCE)?.unwrap())),
             ];
             wait_for_refusals(&server);
-            assert!(!calls.iter().any(|call| call.is_finished()), "{refusal:?}");
-            refusal.end(&server);
-            for call in calls {
-                call.join().unwrap().unwrap().unlock().unwrap();
-            }
-        });
-        assert_released(&server);
-    }
-}
-
-#[test]
-fn waiter_for_a_taken_lock_rides_over_a_server_that_refuses_to_write_for_a_while() {
-    for (refusal, server) in servers([NoReplicas, ReadOnly, Misconf, Oom]) {
-        let holder = held(&slow(&server));
-        // It asks every second.
-        let builder = Locker::builder(&server.url()).ttl(millis(3_000));
-        let locker = builder.outage_timeout(PATIENCE).build().unwrap();
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| locker.lock(NAME));
-            wait_for_inbox(&server);
-            refusal.begin(&server);
-            wait_for_refusals(&server);
-            assert!(!waiter.is_finished(), "{refusal:?}");
+            let is_over = calls.iter().any(|call| call.is_finished());
+            assert!(!is_over && !waiter.is_finished(), "{refusal:?}");
             refusal.end(&server);
             holder.unlock().unwrap();
             let next = waiter.join().unwrap().unwrap();
             assert!(!next.was_abandoned());
             next.unlock().unwrap();
+            for call in calls {
+                call.join().unwrap().unwrap().unlock().unwrap();
+            }
         });
         assert_released(&server);
     }

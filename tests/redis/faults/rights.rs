@@ -1,4 +1,4 @@
-//! Users with few rights.
+//! Users with few rights, or with the wrong password.
 
 use std::thread;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use crosslock::{Error, LockGuard, Locker, LostReason};
 use redis::Value;
 
 use super::*;
-use support::{Fault, Proxy, RedisServer, wait_until};
+use support::{RedisServer, wait_until};
 
 pub(crate) const PASSWORD: &str = "s3cr3t-p4ssw0rd";
 
@@ -19,52 +19,27 @@ pub(crate) fn assert_denied(error: &Error, place: &str) {
     assert!(!text.contains(PASSWORD), "{text}");
 }
 
-/// What the documentation names as enough: keys and channels, and commands.
+const PAGE: &str = include_str!("../../../docs/redis.md");
+
+/// What the documentation names as enough: keys and channels.
 pub(crate) const OURS: &str = "~{crosslock:* resetchannels &crosslock:inbox:*";
-const COMMANDS: [&str; 34] = [
-    "eval",
-    "evalsha",
-    "get",
-    "set",
-    "mget",
-    "incr",
-    "pexpire",
-    "pttl",
-    "del",
-    "time",
-    "ping",
-    "exists",
-    "lindex",
-    "lpop",
-    "llen",
-    "lrem",
-    "rpush",
-    "hget",
-    "hgetall",
-    "hset",
-    "hdel",
-    "zadd",
-    "zrem",
-    "zscore",
-    "zrange",
-    "zremrangebyscore",
-    "pexpireat",
-    "publish",
-    "subscribe",
-    "unsubscribe",
-    "pubsub|numsub",
-    "lrange",
-    "scan",
-    "getrange",
-];
+
+/// And commands.
+fn commands() -> impl Iterator<Item = &'static str> {
+    let (before, rule) = PAGE.split_once(" -@all\n").expect("a rule");
+    assert!(before.ends_with(OURS), "{before}");
+    let words = rule
+        .split_once("```")
+        .expect("it ends")
+        .0
+        .split_whitespace();
+    words.map(|word| word.strip_prefix('+').expect("a right"))
+}
 
 /// The rule of a user who may do all of it to `scope`, but `without`.
 pub(crate) fn user(name: &str, scope: &str, without: Option<&str>) -> String {
-    let rights: String = COMMANDS
-        .iter()
-        .filter(|command| Some(**command) != without)
-        .map(|command| format!(" +{command}"))
-        .collect();
+    let rights = commands().filter(|command| Some(*command) != without);
+    let rights: String = rights.map(|command| format!(" +{command}")).collect();
     format!("user {name} on >{PASSWORD} {scope} -@all{rights}")
 }
 
@@ -87,33 +62,15 @@ pub(crate) fn denials(server: &RedisServer) -> Vec<Value> {
 #[test]
 fn documented_rights_are_enough_for_everything() {
     let server = server_with(&[user("app", OURS, None)]);
-    let proxy = Proxy::start(server.addr());
-    let url = url_of(&server, "app").replace(&server.addr().to_string(), &proxy.addr().to_string());
-    let builder = Locker::builder(&url)
-        .ttl(millis(3_000))
-        .io_timeout(millis(500))
-        .renew_every(millis(100));
+    let builder = Locker::builder(&url_of(&server, "app")).ttl(millis(3_000));
+    let builder = builder.renew_every(millis(100));
     let [locker, other] = [(); 2].map(|()| builder.clone().build().unwrap());
-    for round in 0..2 {
+    for _ in 0..2 {
         take_and_contend(&server, &locker, &other);
         wait_for_each_other(&server, &locker, &other);
         // The second round uses scripts that the server has forgotten.
         server.query::<()>(&["SCRIPT", "FLUSH"]);
-        if round == 1 {
-            load_scripts(&server);
-        }
     }
-    for then_close in [true, false] {
-        proxy.lose_next_reply(&digest(ACQUIRE), then_close);
-        let guard = locker.lock(NAME).unwrap();
-        guard.unlock().unwrap();
-        assert_released(&server);
-    }
-    assert_eq!(proxy.lost_replies(), 2);
-    proxy.set(Fault::LoseReply { then_close: true });
-    let error = locker.try_lock(NAME).unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-    wait_until("the release", PATIENCE, || server.get(LOCK).is_none());
     drop((locker, other));
     assert_no_clients(&server);
     let denied = denials(&server);
@@ -181,88 +138,53 @@ enum Call {
 /// by which waiters of a line that was lost are found; `incr`, in place of which `set` then counts; `zremrangebyscore`,
 /// by which shares that ended by themselves are counted back; or `getrange`, by which locks are told from other keys in
 /// the empty namespace.
-const NEEDED_BY: [(&str, Call); COMMANDS.len() - 10] = [
-    ("ping", Call::Open),
-    ("evalsha", Call::Lock),
-    ("eval", Call::Lock),
-    ("set", Call::Lock),
-    ("time", Call::Lock),
-    ("exists", Call::Lock),
-    ("get", Call::Contend),
-    ("mget", Call::Contend),
-    ("pttl", Call::Contend),
-    ("pexpire", Call::Renew),
-    ("del", Call::Unlock),
-    ("lindex", Call::Wait),
-    ("llen", Call::Wait),
-    ("lrem", Call::Wait),
-    ("rpush", Call::Wait),
-    ("hset", Call::Wait),
-    ("hdel", Call::Wait),
-    ("zadd", Call::Share),
-    ("pexpireat", Call::Share),
-    ("zrange", Call::ShareToo),
-    ("zscore", Call::ShareToo),
-    ("zrem", Call::Unshare),
-    ("lrange", Call::Inspect),
-    ("scan", Call::List),
+const NEEDED_BY: [(Call, &str); 11] = [
+    (Call::Open, "ping"),
+    (Call::Lock, "evalsha eval set time exists"),
+    (Call::Contend, "get mget pttl"),
+    (Call::Renew, "pexpire"),
+    (Call::Unlock, "del"),
+    (Call::Wait, "lindex llen lrem rpush hset hdel"),
+    (Call::Share, "zadd pexpireat"),
+    (Call::ShareToo, "zrange zscore"),
+    (Call::Unshare, "zrem"),
+    (Call::Inspect, "lrange"),
+    (Call::List, "scan"),
 ];
+
+/// How many rights are needed by none of these calls.
+const NEEDED_BY_NONE: usize = 10;
 
 pub(crate) const TTL: Duration = millis(1_500);
 
-/// Does everything once, and returns the first call that fails.
-fn first_failure(server: &RedisServer, user: &str) -> Option<(Call, Error)> {
-    let builder = Locker::builder(&url_of(server, user)).ttl(TTL);
-    let locker = match within(millis(100), || builder.renew_every(millis(100)).build()) {
-        Ok(locker) => locker,
-        Err(error) => return Some((Call::Open, error)),
-    };
-    let guard = match within(millis(100), || locker.lock(NAME)) {
-        Ok(guard) => guard,
-        Err(error) => return Some((Call::Lock, error)),
-    };
-    match within(millis(100), || locker.try_lock("taken")) {
-        Ok(other) => assert!(other.is_none()),
-        Err(error) => return Some((Call::Contend, error)),
-    }
-    if let Some(failure) = use_and_release(guard) {
-        return Some(failure);
-    }
+/// Does everything once, until a call fails.
+fn use_all(server: &RedisServer, user: &str) -> Result<(), (Call, Error)> {
+    let at = |call: Call| move |error: Error| (call, error);
+    let soon = millis(100);
+    let url = url_of(server, user);
+    let builder = Locker::builder(&url).ttl(TTL).renew_every(soon);
+    let locker = within(soon, || builder.build()).map_err(at(Call::Open))?;
+    let guard = within(soon, || locker.lock(NAME)).map_err(at(Call::Lock))?;
+    let taken = within(soon, || locker.try_lock("taken")).map_err(at(Call::Contend))?;
+    assert!(taken.is_none());
+    use_and_release(guard)?;
     // It enters the line, sends a heartbeat, and then leaves it.
-    let patient = Locker::builder(&url_of(server, user)).attempts(3);
+    let patient = Locker::builder(&url).attempts(3);
     match within(millis(300), || patient.build().unwrap().lock("taken")) {
-        Err(Error::Busy { .. }) => share(&locker),
-        outcome => outcome.err().map(|error| (Call::Wait, error)),
+        Err(Error::Busy { .. }) => {}
+        outcome => return outcome.map(drop).map_err(at(Call::Wait)),
     }
-}
-
-fn share(locker: &Locker) -> Option<(Call, Error)> {
-    let first = match within(millis(100), || locker.read(NAME)) {
-        Ok(guard) => guard,
-        Err(error) => return Some((Call::Share, error)),
-    };
-    if let Err(error) = within(millis(100), || locker.read(NAME)) {
-        return Some((Call::ShareToo, error));
-    }
-    if let Err(error) = within(RELEASE, || first.unlock()) {
-        return Some((Call::Unshare, error));
-    }
-    operate(locker)
-}
-
-fn operate(locker: &Locker) -> Option<(Call, Error)> {
-    if let Err(error) = within(millis(100), || locker.inspect(NAME)) {
-        return Some((Call::Inspect, error));
-    }
+    let first = within(soon, || locker.read(NAME)).map_err(at(Call::Share))?;
+    drop(within(soon, || locker.read(NAME)).map_err(at(Call::ShareToo))?);
+    within(RELEASE, || first.unlock()).map_err(at(Call::Unshare))?;
+    within(soon, || locker.inspect(NAME)).map_err(at(Call::Inspect))?;
     let mut names = locker.list("").unwrap();
-    let error = within(millis(100), || names.find_map(|name| name.err()))?;
-    Some((Call::List, error))
+    let listed = within(soon, || names.try_for_each(|name| name.map(drop)));
+    listed.map_err(at(Call::List))
 }
 
-fn use_and_release(guard: LockGuard) -> Option<(Call, Error)> {
-    if let Err(error) = guard.verify() {
-        return Some((Call::Verify, error));
-    }
+fn use_and_release(guard: LockGuard) -> Result<(), (Call, Error)> {
+    guard.verify().map_err(|error| (Call::Verify, error))?;
     let end = Instant::now() + guard.remaining();
     wait_until("a renewal, or the end of the lease", PATIENCE, || {
         !guard.is_held() || Instant::now() + guard.remaining() > end + millis(1)
@@ -270,36 +192,37 @@ fn use_and_release(guard: LockGuard) -> Option<(Call, Error)> {
     if let Err(error) = guard.check() {
         let lost = guard.lost().recv().unwrap();
         assert_eq!(lost.reason, LostReason::Expired, "nobody else took it");
-        return Some((Call::Renew, error));
+        return Err((Call::Renew, error));
     }
-    let error = within(RELEASE, || guard.unlock()).err()?;
-    Some((Call::Unlock, error))
+    within(RELEASE, || guard.unlock()).map_err(|error| (Call::Unlock, error))
 }
 
 #[test]
 fn each_right_is_needed_by_the_call_that_says_so() {
-    let users = COMMANDS.map(|right| user(&format!("no-{right}"), OURS, Some(right)));
+    let users: Vec<_> = commands()
+        .map(|right| user(&format!("no-{right}"), OURS, Some(right)))
+        .collect();
     let server = server_with(&users);
-    for (right, call) in NEEDED_BY {
+    let needed = NEEDED_BY.iter().flat_map(|(call, rights)| {
+        let rights = rights.split(' ');
+        rights.map(|right| (*call, right))
+    });
+    let needed: Vec<_> = needed.collect();
+    assert_eq!(needed.len() + NEEDED_BY_NONE, users.len());
+    for (call, right) in needed {
         // Without `eval` a script still runs that the server knows.
         server.query::<()>(&["FLUSHALL"]);
         server.query::<()>(&["SCRIPT", "FLUSH"]);
         server.query::<()>(&["SET", "{crosslock:taken}", "theirs", "PX", "60000"]);
-        let (failed, error) = first_failure(&server, &format!("no-{right}"))
-            .unwrap_or_else(|| panic!("{right} isn't needed"));
+        let used = use_all(&server, &format!("no-{right}"));
+        let (failed, error) = used.expect_err(right);
         assert_eq!(failed, call, "{right}: {error}");
         if call == Call::Renew {
             assert!(matches!(error, Error::Lost { .. }), "{right}: {error}");
         } else {
             assert_denied(&error, &server.addr().to_string());
         }
-        for key in server.keys() {
-            assert_ne!(
-                server.pttl(&key),
-                -1,
-                "without {right} {key} stays for ever"
-            );
-        }
+        assert_every_key_expires(&server);
         if call == Call::Lock {
             assert_eq!(server.get(LOCK), None, "{right}");
         }
@@ -350,4 +273,32 @@ fn database_without_the_right_to_select_is_denied() {
     let error = Locker::open(&format!("{}1", url_of(&server, "app"))).unwrap_err();
     assert_denied(&error, &server.addr().to_string());
     assert!(shown(&error).contains("select"), "{error}");
+}
+
+#[test]
+fn wrong_or_missing_password_is_denied_and_not_shown() {
+    let server = RedisServer::builder().password("another").start();
+    let place = server.addr().to_string();
+    let with = |credentials: &str| server.url_as(credentials);
+    for url in [
+        with(&format!(":{PASSWORD}")),
+        with(&format!("default:{PASSWORD}")),
+        with(&format!("nobody:{PASSWORD}")),
+        server.url(),
+    ] {
+        let error = within(millis(100), || Locker::open(&url)).unwrap_err();
+        assert_denied(&error, &place);
+    }
+    let locker = Locker::open(&with(":another")).unwrap();
+    // It is changed meanwhile.
+    server.query::<()>(&["CONFIG", "SET", "requirepass", "new"]);
+    server.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
+    let error = within(millis(100), || locker.lock(NAME)).unwrap_err();
+    assert_denied(&error, &place);
+    drop(locker);
+    assert_no_clients(&server);
+    let server = RedisServer::start();
+    let error = Locker::open(&server.url_as(&format!(":{PASSWORD}"))).unwrap_err();
+    assert_denied(&error, &server.addr().to_string());
+    assert_no_clients(&server);
 }

@@ -16,14 +16,6 @@ fn refused(url: &str, words: [&str; 2]) -> Error {
     error
 }
 
-fn replica(of: &RedisServer) -> RedisServer {
-    let replica = RedisServer::builder().replica_of(of.port()).start();
-    wait_until("the replica to follow", PATIENCE, || {
-        replica.info("master_link_status").as_deref() == Some("up")
-    });
-    replica
-}
-
 #[test]
 fn node_of_a_cluster_is_told_at_open() {
     let server = RedisServer::builder()
@@ -66,7 +58,10 @@ fn sentinel_is_told_at_open() {
 #[test]
 fn replica_is_told_at_open_until_it_is_promoted() {
     let primary = RedisServer::start();
-    let replica = replica(&primary);
+    let replica = RedisServer::builder().replica_of(primary.port()).start();
+    wait_until("the replica to follow", PATIENCE, || {
+        replica.info("master_link_status").as_deref() == Some("up")
+    });
     let url = format!("use {}0", primary.url());
     let error = refused(&replica.url(), ["which takes no locks", &url]);
     // It may be the primary soon.
@@ -100,11 +95,4 @@ fn active_replica_is_told_at_open() {
     let error = refused(&proxy.url(), words);
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     assert_works(&open(&proxy.url()));
-}
-
-#[test]
-fn server_that_does_not_say_what_it_is_can_be_opened() {
-    let server = RedisServer::builder().without_hello().start();
-    assert_works(&open(&server.url()));
-    assert_no_clients(&server);
 }

@@ -59,12 +59,9 @@ fn guard_is_lost_when_the_server_stands_still_for_longer_than_the_ttl() {
 #[test]
 fn guard_is_not_held_any_more_before_the_server_lets_another_in() {
     let server = RedisServer::start();
-    let locker = Locker::builder(&server.url())
-        .ttl(millis(500))
-        .renew(false)
-        .build()
-        .unwrap();
-    let other = Locker::builder(&server.url())
+    let builder = || Locker::builder(&server.url());
+    let locker = builder().ttl(millis(500)).renew(false).build().unwrap();
+    let other = builder()
         .backoff(millis(1), millis(1), 0.0)
         .build()
         .unwrap();
@@ -103,15 +100,13 @@ fn calls_end_in_time_while_the_server_stands_still() {
 }
 
 /// The server stands still for longer than any waiter has announced, and for less than their ttl.
-fn keeps_order_through_a_standstill(ttl: Option<Duration>) {
-    for _ in 0..order::rounds() {
+#[test]
+fn standstill_keeps_the_order_of_waiters() {
+    for ttl in [3, 10].map(Duration::from_secs).repeat(order::rounds()) {
         let server = RedisServer::start();
         let open = || {
-            let builder = Locker::builder(&server.url()).outage_timeout(PATIENCE);
-            let builder = ttl
-                .into_iter()
-                .fold(builder, |builder, ttl| builder.ttl(ttl));
-            builder.build().unwrap()
+            let builder = Locker::builder(&server.url()).ttl(ttl);
+            builder.outage_timeout(PATIENCE).build().unwrap()
         };
         let fail = |guard| {
             server.stop();
@@ -119,18 +114,8 @@ fn keeps_order_through_a_standstill(ttl: Option<Duration>) {
             server.cont();
             drop(guard);
         };
-        let order =
-            order::order_of_service(NAME, open, |length| wait_for_line(&server, length), fail);
-        assert_eq!(order, order::in_order());
+        let wait_for_queue = |length| wait_for_line(&server, length);
+        let order = order::order_of_service(NAME, open, wait_for_queue, fail);
+        assert_eq!(order, order::in_order(), "{ttl:?}");
     }
-}
-
-#[test]
-fn standstill_keeps_the_order_of_waiters_with_a_short_ttl() {
-    keeps_order_through_a_standstill(Some(millis(3_000)));
-}
-
-#[test]
-fn standstill_keeps_the_order_of_waiters() {
-    keeps_order_through_a_standstill(None);
 }
