@@ -54,12 +54,10 @@ fn options_of_the_url_go_before_those_of_the_builder() {
         builder.build().unwrap()
     };
     let replica_timeout = "replica_timeout=50ms";
-    assert_too_few(
-        &open("min_replicas=1&replica_timeout=50ms", 0)
-            .try_lock(NAME)
-            .unwrap_err(),
-    );
-    assert_too_few(&open(replica_timeout, 1).try_lock(NAME).unwrap_err());
+    let one = format!("min_replicas=1&{replica_timeout}");
+    for locker in [open(&one, 0), open(replica_timeout, 1)] {
+        assert_too_few(&locker.try_lock(NAME).unwrap_err());
+    }
     assert_released(&set, 0);
     held(&open("min_replicas=0", 1)).unlock().unwrap();
 }
@@ -85,16 +83,4 @@ fn options_out_of_range_are_named() {
     assert!(with_ttl(millis(100), "clock_skew=26ms").is_err());
     with_ttl(millis(100), "clock_skew=25ms&replica_timeout=10ms").unwrap();
     with_ttl(LONG, "clock_skew=15s&replica_timeout=60s").unwrap();
-    for parameter in [
-        "min_replicas=",
-        "min_replicas=x",
-        "clock_skew=10",
-        "replica_timeout=s",
-    ] {
-        let error = with_ttl(LONG, parameter).unwrap_err();
-        assert!(
-            matches!(error, Error::InvalidUrl { .. }),
-            "{parameter}: {error}"
-        );
-    }
 }

@@ -2,7 +2,17 @@
 
 use std::thread;
 
+use support::RedisServer;
+
 use super::*;
+
+/// Waits until the one that waits hears of grants.
+fn wait_for_inbox(master: &RedisServer) {
+    wait_until("an inbox", PATIENCE, || {
+        let waiters: Vec<String> = master.query(&["HVALS", "{crosslock:n}:waiters"]);
+        waiters.iter().any(|waiter| waiter.contains(":inbox:"))
+    });
+}
 
 #[test]
 fn waiter_that_hears_of_its_grant_asks_once() {
@@ -16,10 +26,7 @@ fn waiter_that_hears_of_its_grant_asks_once() {
     let (guard, waiting) = (held(&patient()), patient());
     let waiter = thread::spawn(move || waiting.lock(NAME).unwrap());
     let master = set.member(0);
-    wait_until("an inbox", PATIENCE, || {
-        let waiters: Vec<String> = master.query(&["HVALS", "{crosslock:n}:waiters"]);
-        waiters.iter().any(|waiter| waiter.contains(":inbox:"))
-    });
+    wait_for_inbox(master);
     master.reset_stats();
     guard.unlock().unwrap();
     let next = waiter.join().unwrap();
@@ -37,10 +44,7 @@ fn grant_that_no_replica_has_is_not_believed() {
     let waiting = builder(&set, 0, 1).ttl(LONG).build().unwrap();
     let waiter = thread::spawn(move || waiting.lock(NAME).unwrap());
     let master = set.member(0);
-    wait_until("an inbox", PATIENCE, || {
-        let waiters: Vec<String> = master.query(&["HVALS", "{crosslock:n}:waiters"]);
-        waiters.iter().any(|waiter| waiter.contains(":inbox:"))
-    });
+    wait_for_inbox(master);
     let before = master.get(LOCK);
     stop_replicas(&set);
     guard.unlock().unwrap();

@@ -73,16 +73,6 @@ fn ticket_is_adopted_once_replicas_have_it() {
 }
 
 #[test]
-fn downgrade_without_replicas_is_an_error_and_releases() {
-    let set = Replicated::start(1);
-    let locker = builder(&set, 0, 1).ttl(LONG).build().unwrap();
-    let guard = locker.write(NAME).unwrap();
-    stop_replicas(&set);
-    assert_too_few(&guard.downgrade().unwrap_err());
-    assert_released(&set, 0);
-}
-
-#[test]
 fn broken_lock_is_the_next_holders_also_without_replicas() {
     let set = Replicated::start(1);
     let locker = builder(&set, 0, 1).ttl(LONG).build().unwrap();

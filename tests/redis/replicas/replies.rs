@@ -35,22 +35,6 @@ fn connection_that_ends_within_the_replies_is_never_used_again() {
 }
 
 #[test]
-fn replies_that_come_in_parts_are_put_together() {
-    let set = Replicated::start(1);
-    let proxy = Proxy::start(set.member(0).addr());
-    let locker = Locker::builder(&proxy.url())
-        .min_replicas(1)
-        .build()
-        .unwrap();
-    proxy.set(Fault::Trickle { every: millis(1) });
-    for _ in 0..3 {
-        let guard = held(&locker);
-        verify(&guard);
-        guard.unlock().unwrap();
-    }
-}
-
-#[test]
 fn late_confirmation_is_not_the_next_commands() {
     let set = Replicated::start(1);
     let proxy = Proxy::start(set.member(0).addr());
