@@ -7,7 +7,6 @@ mod liar;
 mod opening;
 #[path = "../order.rs"]
 mod order;
-mod partitions;
 mod sentinels;
 mod stale;
 #[cfg(feature = "tls")]

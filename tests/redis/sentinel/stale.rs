@@ -65,11 +65,8 @@ fn holder_at_a_master_that_was_stopped_learns_of_its_successor() {
 #[test]
 fn holder_at_a_master_that_was_cut_off_learns_of_its_successor() {
     let set = Setup::new().proxies().sentinels();
-    assert_stops_believing(&set, Duration::from_secs(6), || {
-        let rest = set.members()[1..].iter().chain(set.sentinels());
-        rest.for_each(|other| set.member(0).cut_from(other));
-        set.wait_for_other_master(0)
-    });
+    let cut_off = || replace_by_another(&set);
+    assert_stops_believing(&set, Duration::from_secs(6), cut_off);
 }
 
 #[test]
@@ -77,9 +74,7 @@ fn locks_that_are_taken_and_released_leave_a_master_that_was_cut_off() {
     let set = Setup::new().proxies().sentinels();
     let locker = open(&set);
     assert_works(&locker);
-    let rest = || set.members()[1..].iter().chain(set.sentinels());
-    rest().for_each(|other| set.member(0).cut_from(other));
-    let new = set.wait_for_other_master(0);
+    let new = replace_by_another(&set);
     let replaced = Instant::now();
     let watch = Stopwatch::start();
     let counter = || set.member(new).counter("{crosslock:n}:fence");
