@@ -129,24 +129,3 @@ fn answer_without_its_confirmation_is_none() {
     cluster.node(4).cont();
     wait_until("the replica", PATIENCE, || all.verify().is_ok());
 }
-
-#[test]
-fn right_to_wait_that_is_taken_away_is_told() {
-    let cluster = start();
-    let names = names(&cluster);
-    let locker = builder(&cluster).build().expect("open");
-    let all = taken(&locker, &names);
-    let rule = |rule: &str| {
-        for node in 0..3 {
-            let words = ["ACL", "SETUSER", "default", rule];
-            cluster.node(node).query::<()>(&words);
-        }
-    };
-    rule("-wait");
-    let denied = all.verify().expect_err("nobody says who has it");
-    assert!(matches!(denied, Error::Denied { .. }), "{denied:?}");
-    assert!(cause(&denied).contains("+wait"), "{denied:?}");
-    rule("+wait");
-    wait_until("it to be confirmed", PATIENCE, || all.verify().is_ok());
-    all.unlock().expect("it was held");
-}

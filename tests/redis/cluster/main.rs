@@ -1,4 +1,4 @@
-//! Locks in a cluster: each name has its node, also while slots move and nodes fail.
+//! Locks in a cluster: each name has its node, also while slots move and nodes fail; and where waiters hear of grants.
 
 #![cfg(feature = "redis")]
 
@@ -6,13 +6,14 @@ mod bounds;
 mod confirmed;
 mod failovers;
 mod forgotten;
+#[cfg(target_os = "linux")]
+mod inboxes;
 mod moves;
 mod old_maps;
 mod opening;
 mod operating;
 #[path = "../order.rs"]
 mod order;
-mod order_of_waiters;
 mod rights;
 mod several;
 #[cfg(feature = "tls")]
@@ -23,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker};
-use support::{Cluster, Setup, slot_of, wait_until, within};
+use support::{Cluster, Setup, slot_of, wait_until};
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -151,41 +152,4 @@ fn names_are_on_the_masters_of_their_slots() {
         drop(held(&locker, &format!("n{number}")));
     }
     assert_eq!(calls() - before, 60, "each call is one round trip");
-}
-
-#[test]
-fn waiter_has_the_lock_when_it_is_released() {
-    let cluster = shared();
-    let (locker, other) = (open(&cluster), open(&cluster));
-    for node in 0..3 {
-        let name = name_on(&cluster, node, 0);
-        let guard = held(&locker, &name);
-        let token = guard.fencing_token();
-        let waiting = {
-            let (other, name) = (other.clone(), name.clone());
-            std::thread::spawn(move || other.try_lock_for(&name, PATIENCE))
-        };
-        std::thread::sleep(millis(50));
-        drop(guard);
-        let next = waiting.join().expect("no panic").expect("lock");
-        assert!(next.expect("in time").fencing_token() > token);
-    }
-}
-
-#[test]
-fn stopped_master_keeps_nobody_beyond_the_timeout() {
-    let cluster = start();
-    let locker = open(&cluster);
-    let name = name_on(&cluster, 0, 0);
-    drop(held(&locker, &name));
-    cluster.node(0).stop();
-    for limit in [0, 300, 1_000] {
-        let limit = millis(limit);
-        let got = within(limit, || locker.try_lock_for(&name, limit));
-        assert!(!matches!(got, Ok(Some(_))), "{got:?}");
-    }
-    // Names of other nodes are free.
-    drop(held(&locker, &name_on(&cluster, 1, 0)));
-    cluster.node(0).cont();
-    drop(held_soon(&locker, &name));
 }

@@ -27,7 +27,7 @@ fn held_lock_goes_on_at_the_node_that_its_slot_moved_to() {
 }
 
 #[test]
-fn free_lock_is_had_at_the_new_node_in_the_middle_of_a_migration() {
+fn free_lock_is_asked_for_at_the_pace_of_retries_until_its_slot_has_moved() {
     let cluster = start();
     let locker = open(&cluster);
     let name = name_on(&cluster, 0, 0);
@@ -35,44 +35,15 @@ fn free_lock_is_had_at_the_new_node_in_the_middle_of_a_migration() {
     migration.import();
     migration.migrate();
     // The name was never used: the old node sends to the new one, which misses keys, too.
-    let failed = within(millis(300), || locker.try_lock_for(&name, millis(300)));
+    let refused = || cluster.node(1).rejected_calls("evalsha");
+    let (before, limit) = (refused(), Duration::from_secs(1));
+    let failed = within(limit, || locker.try_lock_for(&name, limit));
     let told = cause(&failed.expect_err("no node has all keys"));
     assert!(told.contains("TRYAGAIN"), "{told}");
+    let asked = refused() - before;
+    assert!((5..200).contains(&asked), "{asked} questions in 1 s");
     migration.finish();
-    drop(held(&locker, &name));
-}
-
-#[test]
-fn renewals_and_waiters_outlive_each_step_of_a_migration() {
-    let cluster = start();
-    let builder = Locker::builder(&cluster.url()).ttl(Duration::from_secs(3));
-    let (locker, other) = (builder.clone().build().unwrap(), builder.build().unwrap());
-    let name = name_on(&cluster, 0, 0);
-    let guard = held(&locker, &name);
-    let (token, lost) = (guard.fencing_token(), guard.lost());
-    let waiting = {
-        let name = name.clone();
-        thread::spawn(move || other.try_lock_for(&name, PATIENCE))
-    };
-    let migration = cluster.migration(slot(&name), 1);
-    // Together less than what is left after a renewal that failed.
-    let step = || thread::sleep(millis(300));
-    step();
-    migration.import();
-    step();
-    migration.migrate();
-    step();
-    migration.move_keys();
-    step();
-    migration.finish();
-    // Several renewals at the new node.
-    thread::sleep(Duration::from_secs(4));
-    assert!(lost.is_empty(), "{lost:?}");
-    guard.verify().expect("it is held");
-    assert!(!waiting.is_finished());
-    drop(guard);
-    let next = waiting.join().expect("no panic").expect("lock");
-    assert!(next.expect("in time").fencing_token() > token);
+    drop(held_soon(&locker, &name));
 }
 
 #[test]
@@ -138,27 +109,6 @@ fn migration_left_half_done_ends_calls_in_time_until_it_is_mended() {
     within(millis(500), || drop(guard));
     cluster.fix();
     assert!(held_soon(&locker, &name).fencing_token() > token);
-}
-
-#[test]
-fn retry_while_the_slot_moves_is_at_its_pace_and_no_storm() {
-    let cluster = start();
-    let locker = open(&cluster);
-    let name = name_on(&cluster, 0, 0);
-    drop(held(&locker, &name));
-    let migration = cluster.migration(slot(&name), 1);
-    migration.import();
-    migration.migrate();
-    migration.move_key(&format!("{}:fence", key(&name)));
-    let before = cluster.node(1).rejected_calls("evalsha");
-    let got = within(Duration::from_secs(1), || {
-        locker.try_lock_for(&name, Duration::from_secs(1))
-    });
-    assert!(!matches!(got, Ok(Some(_))), "{got:?}");
-    let asked = cluster.node(1).rejected_calls("evalsha") - before;
-    assert!((5..200).contains(&asked), "{asked} questions in 1 s");
-    migration.finish();
-    drop(held_soon(&locker, &name));
 }
 
 #[test]

@@ -14,36 +14,20 @@ fn finding(locker: &Locker, check: &str) -> Finding {
 }
 
 #[test]
-fn locks_of_all_nodes_are_listed_inspected_and_broken() {
+fn locks_of_all_nodes_are_listed_in_the_empty_namespace_too() {
     let cluster = start();
-    for namespace in ["app", ""] {
-        let locker = open(&cluster)
-            .with_namespace(namespace)
-            .expect("a namespace");
-        // Other programs have keys, too, and in the empty namespace beside ours.
-        for node in 0..3 {
-            let other = format!("other:{{{}}}", cluster.tag_on(node));
-            let keep = ["SET", &other, "text", "EX", "60"];
-            cluster.node(node).query::<()>(&keep);
-        }
-        let names: BTreeSet<_> = (0..50).map(|number| format!("lock-{number}")).collect();
-        let guards: Vec<_> = names.iter().map(|name| held(&locker, name)).collect();
-        let listed: BTreeSet<_> = locker
-            .list("lock-")
-            .expect("list")
-            .map(Result::unwrap)
-            .collect();
-        assert_eq!(listed, names, "{namespace:?}");
-        let all: BTreeSet<_> = locker.list("").expect("list").map(Result::unwrap).collect();
-        assert_eq!(all, names, "{namespace:?}");
-        for guard in &guards {
-            assert_eq!(
-                locker.inspect(guard.name()).expect("inspect").holders.len(),
-                1
-            );
-            assert_eq!(locker.break_lock(guard.name()).expect("break").len(), 1);
-            assert!(guard.verify().is_err());
-        }
+    let locker = open(&cluster).with_namespace("").expect("a namespace");
+    // Other programs have keys beside ours.
+    for node in 0..3 {
+        let other = format!("other:{{{}}}", cluster.tag_on(node));
+        let keep = ["SET", &other, "text", "EX", "60"];
+        cluster.node(node).query::<()>(&keep);
+    }
+    let names: BTreeSet<_> = (0..50).map(|number| format!("lock-{number}")).collect();
+    let _guards: Vec<_> = names.iter().map(|name| held(&locker, name)).collect();
+    for prefix in ["lock-", ""] {
+        let listed: Result<BTreeSet<_>, _> = locker.list(prefix).and_then(Iterator::collect);
+        assert_eq!(listed.expect("list"), names, "{prefix:?}");
     }
 }
 

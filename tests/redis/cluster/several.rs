@@ -87,13 +87,6 @@ fn cross(cluster: &Cluster, names: &[String], rounds: usize, meanwhile: impl FnO
 }
 
 #[test]
-fn crossing_calls_exclude_each_other_and_come_to_their_end() {
-    let cluster = shared();
-    let names = [(); 2].map(|()| names(&cluster)).concat();
-    cross(&cluster, &names, 40, || {});
-}
-
-#[test]
 fn crossing_calls_go_on_while_slots_move_and_masters_hand_over() {
     let cluster = start();
     let names = [(); 2].map(|()| names(&cluster)).concat();
@@ -173,23 +166,6 @@ fn waiter_keeps_what_is_in_front_and_nothing_behind() {
         assert!([a, b, c].iter().all(|name| !is_free(&locker, name)));
     });
     assert!([a, b, c].iter().all(|name| is_left_alone(&locker, name)));
-}
-
-#[test]
-fn call_that_gives_up_leaves_nothing() {
-    let cluster = shared();
-    let (locker, other) = (open(&cluster), open(&cluster));
-    let [a, b, c] = &names(&cluster);
-    let last = held(&locker, c);
-    assert!(other.try_lock_all(&[a, b, c]).expect("try").is_none());
-    assert!(is_left_alone(&locker, a) && is_left_alone(&locker, b));
-    let timed = || other.try_lock_all_for(&[a, b, c], millis(300));
-    assert!(within(millis(300), timed).expect("try").is_none());
-    wait_until("all to be given back", PATIENCE, || {
-        is_left_alone(&locker, a) && is_left_alone(&locker, b)
-    });
-    last.unlock().expect("it was held");
-    assert!(is_left_alone(&locker, c));
 }
 
 #[test]

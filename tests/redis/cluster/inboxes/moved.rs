@@ -1,11 +1,9 @@
 //! Slots that move, and masters that are replaced, between the waiters' questions and the release.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crosslock::LostReason;
-use redis::{Connection, Value, cmd};
-use support::scripts::text;
-use support::{Cluster, Stopwatch, tag_in};
+use support::{Cluster, Stopwatch};
 
 use super::*;
 
@@ -18,12 +16,6 @@ fn contended(cluster: &Cluster, name: &str) -> (LockGuard, Queue) {
     let server = cluster.node(cluster.owner(&key(name)));
     let queue = Queue::of(WAITERS, &urls, name, server);
     (guard, queue)
-}
-
-/// The URLs of the masters, one each: what a locker is connected to first.
-pub(super) fn urls(cluster: &Cluster) -> Vec<String> {
-    let url = |node| format!("redis+cluster://{}/", cluster.node(node).public_addr());
-    (0..3).map(url).collect()
 }
 
 #[test]
@@ -71,19 +63,6 @@ fn waiters_keep_their_order_when_the_release_comes_right_behind_the_move() {
 }
 
 #[test]
-fn waiters_keep_their_order_when_a_replica_takes_over() {
-    let cluster = start();
-    let name = name_on(&cluster, 0, 0);
-    let (guard, queue) = contended(&cluster, &name);
-    cluster.failover(3);
-    queue.assert_still_waiting();
-    queue.assert_served_in_order(guard);
-    wait_until("nobody to hear at the old master", PATIENCE, || {
-        inboxes(cluster.node(0)) == 0
-    });
-}
-
-#[test]
 fn waiters_keep_their_order_when_their_master_stood_still_and_was_replaced() {
     let cluster = Cluster::start();
     let name = name_on(&cluster, 0, 0);
@@ -106,12 +85,8 @@ fn waiter_that_comes_to_a_slot_on_its_way_is_served_when_it_has_arrived() {
     migration.migrate();
     migration.move_keys();
     // The old node sends to the new one, which is asked, and refuses to have the channel yet.
-    let (tell, granted) = mpsc::channel();
     let (locker, wanted) = (open(&urls[2]), name.clone());
-    thread::spawn(move || {
-        let guard = locker.lock(&wanted).expect("lock");
-        tell.send(guard).expect("the test waits for it");
-    });
+    let waiting = thread::spawn(move || locker.try_lock_for(&wanted, 2 * PATIENCE));
     thread::sleep(millis(500));
     let questions = cluster.node(1).command_calls("evalsha");
     assert!(questions < 500, "{questions} questions: it never pauses");
@@ -120,7 +95,8 @@ fn waiter_that_comes_to_a_slot_on_its_way_is_served_when_it_has_arrived() {
         hearing(cluster.node(1), &name) == 1
     });
     drop(guard.unlock());
-    drop(granted.recv_timeout(PATIENCE).expect("it has the lock"));
+    let next = waiting.join().expect("no panic").expect("lock");
+    drop(next.expect("it has the lock"));
 }
 
 /// Another name in the same slot.
@@ -154,56 +130,5 @@ fn holder_that_waits_in_the_slot_is_told_of_a_break_at_once_also_when_the_slot_h
         println!("told within {:?}", began.elapsed());
         watch.assert_within(millis(100));
         assert_eq!(lost.reason, LostReason::Broken);
-    }
-}
-
-/// What the server itself does: the rule for SUNSUBSCRIBE stands on it.
-#[test]
-fn server_ends_channels_of_a_moved_slot_unasked_and_refuses_to_end_them_again() {
-    let cluster = start();
-    let mut connection = cluster.node(0).connection();
-    let slots: Vec<_> = cluster.slots(0).into_iter().take(2).collect();
-    let channel = |slot: u16| format!("a:{{{}}}", tag_in(slot));
-    let send = |connection: &mut Connection, words: &[&str]| {
-        let packed = cmd(words[0]).arg(&words[1..]).get_packed_command();
-        connection.send_packed_command(&packed).expect("send");
-    };
-    for slot in &slots {
-        send(&mut connection, &["SSUBSCRIBE", &channel(*slot)]);
-        assert_eq!(
-            next(&mut connection),
-            ["ssubscribe".to_owned(), channel(*slot)]
-        );
-    }
-    cluster.move_slot(slots[0], 1);
-    assert_eq!(
-        next(&mut connection),
-        ["sunsubscribe".to_owned(), channel(slots[0])]
-    );
-    send(&mut connection, &["SUNSUBSCRIBE", &channel(slots[0])]);
-    send(&mut connection, &["PING"]);
-    assert_eq!(next(&mut connection), ["MOVED"]);
-    assert_eq!(next(&mut connection), ["pong", ""]);
-    send(&mut connection, &["SSUBSCRIBE", &channel(slots[0])]);
-    assert_eq!(next(&mut connection), ["MOVED"]);
-    cluster.failover(3);
-    assert_eq!(
-        next(&mut connection),
-        ["sunsubscribe".to_owned(), channel(slots[1])]
-    );
-}
-
-/// The words of the next message, or the code of an error.
-fn next(connection: &mut Connection) -> Vec<String> {
-    connection
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .expect("a timeout");
-    match connection.recv_response() {
-        Ok(Value::Array(parts)) => {
-            let words = parts.iter().filter(|part| !matches!(part, Value::Int(_)));
-            words.map(|word| text(word).to_owned()).collect()
-        }
-        Ok(Value::ServerError(error)) => vec![error.code().to_owned()],
-        other => panic!("{other:?}"),
     }
 }

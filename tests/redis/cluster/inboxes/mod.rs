@@ -1,61 +1,31 @@
 //! Where waiters hear of grants when the servers of names are several, and when one follows another.
 
-#![cfg(all(target_os = "linux", feature = "redis"))]
-
 mod cost;
-mod descriptors;
-mod followed;
 mod moved;
 mod unaware;
-mod unused;
 
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker};
-use support::{Cluster, Member, Setup, slot_of, wait_until};
+use support::{Cluster, Member, wait_until};
 
-/// Far more than anything here takes, even on a loaded machine, and less than the heartbeats of [`LONG`].
-const PATIENCE: Duration = Duration::from_secs(60);
+use super::{PATIENCE, key, millis, name_on, slot, start};
 
 /// The ttl of those whose heartbeats, which come after 140 s at the earliest, are to play no part.
 const LONG: Duration = Duration::from_secs(600);
 
-const fn millis(number: u64) -> Duration {
-    Duration::from_millis(number)
-}
-
-/// A cluster in which only those take over that are told to.
-fn start() -> Cluster {
-    Setup::new().calm().cluster()
-}
-
 /// A locker as another process would have it.
 #[track_caller]
 fn open(url: &str) -> Locker {
-    let builder = Locker::builder(url).ttl(LONG);
-    builder.build().expect("open")
+    Locker::builder(url).ttl(LONG).build().expect("open")
 }
 
-/// The key of a name's lock.
-fn key(name: &str) -> String {
-    format!("{{crosslock:{name}}}")
-}
-
-/// The slot of a name.
-fn slot(name: &str) -> u16 {
-    slot_of(&key(name))
-}
-
-/// A name in a slot of that node, and different for each number.
-#[track_caller]
-fn name_on(cluster: &Cluster, node: usize, number: usize) -> String {
-    let slots = cluster.slots(node);
-    assert!(!slots.is_empty(), "node {node} is no master any more");
-    let names = (0..).map(|number| format!("name-{number}"));
-    let mut on_node = names.filter(|name| slots.contains(&slot(name)));
-    on_node.nth(number).expect("there is one")
+/// The URLs of the masters, one each: what a locker is connected to first.
+fn urls(cluster: &Cluster) -> Vec<String> {
+    let url = |node| format!("redis+cluster://{}/", cluster.node(node).public_addr());
+    (0..3).map(url).collect()
 }
 
 #[track_caller]
@@ -120,15 +90,19 @@ impl Queue {
             let token = guard.fencing_token();
             // Its process may find first that its node has changed.
             drop(guard.unlock());
-            let (number, next) = self
-                .granted
-                .recv_timeout(PATIENCE)
-                .expect("the next has it");
+            let (number, next) = self.next();
             assert_eq!(number, expected);
             assert!(next.fencing_token() > token);
             assert!(!next.was_abandoned(), "{number}");
             guard = next;
         }
+    }
+
+    /// Whoever has the lock next.
+    #[track_caller]
+    fn next(&self) -> (usize, LockGuard) {
+        let next = self.granted.recv_timeout(PATIENCE);
+        next.expect("the next has it")
     }
 
     #[track_caller]
