@@ -281,8 +281,11 @@ mod tests {
         assert_eq!(query.take("b").as_deref(), Some(""));
         assert_eq!(query.take("c"), None);
         let reason = query.finish("a, b", true).unwrap_err();
-        let hidden = Query::of(Some("secret")).unwrap().finish("a", true);
-        assert!(!hidden.unwrap_err().contains("secret"), "it has no value");
+        // Without a value, or where it may be the end of a password.
+        for (text, shown) in [("secret", true), ("secret=1", false)] {
+            let hidden = Query::of(Some(text)).unwrap().finish("none", shown);
+            assert!(!hidden.unwrap_err().contains("secret"), "{text}");
+        }
         assert!(
             reason.contains("`a`") && reason.contains("a, b"),
             "{reason}"
@@ -322,12 +325,6 @@ mod tests {
             let mut query = Query::of(Some(&format!("a={text}"))).unwrap();
             assert!(query.take_duration("a").is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn key_that_may_be_secret_is_not_shown() {
-        let reason = Query::of(Some("secret")).unwrap().finish("none", false);
-        assert!(!reason.unwrap_err().contains("secret"));
     }
 
     #[test]

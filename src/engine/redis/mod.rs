@@ -225,3 +225,24 @@ impl Engine for RedisEngine {
 pub(super) fn check_url(url: &str) -> Result<()> {
     settings::parse(url).map(drop)
 }
+
+/// What a URL says, as tests need it.
+#[cfg(test)]
+fn settings_of(url: &str) -> (Arc<settings::Settings>, At) {
+    let address = settings::parse(url).unwrap();
+    let settings = settings::Settings::new(&address, &Options::default());
+    (Arc::new(settings.unwrap()), address.at)
+}
+
+/// The first server that a URL names.
+#[cfg(test)]
+fn server_of(url: &str) -> Arc<server::Server> {
+    let (settings, at) = settings_of(url);
+    let endpoint = match at {
+        At::One(endpoint) => endpoint,
+        At::Sentinels { hosts, .. } | At::Cluster { hosts } => {
+            super::net::address::Endpoint::Tcp(hosts[0].clone())
+        }
+    };
+    Arc::new(server::Server::new(endpoint, settings).unwrap())
+}

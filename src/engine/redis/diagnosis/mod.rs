@@ -344,17 +344,6 @@ mod tests {
         assert_eq!(shown.verdict, unknown.verdict);
     }
 
-    const NODES: &str = "\
-        07c3 127.0.0.1:30004@31004,h slave e7d1 0 1426238317239 4 connected\n\
-        67ed 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-10922 [9-<-e7d1]\n\
-        e7d1 127.0.0.1:30001@31001 myself,master - 0 0 1 connected 0-5460 [93->-67ed] [77-<-67ed]\n";
-
-    #[test]
-    fn only_what_the_node_itself_moves_is_on_its_way() {
-        assert_eq!(on_their_way(NODES), [93, 77]);
-        assert!(on_their_way("").is_empty());
-    }
-
     #[test]
     fn slots_without_a_master_and_those_between_two_are_weak() {
         let all = Some(u64::from(SLOTS));

@@ -9,31 +9,28 @@ use super::state::Progress;
 use super::*;
 use crate::base::error::LostReason;
 use crate::base::fork::Process;
-use crate::base::options::Options;
 use crate::base::random::for_any;
 use crate::base::token::Token;
-use crate::engine::redis::settings::{self, At, Kind, Settings};
+use crate::engine::redis::server_of;
 
 const CHANNEL: &str = "crosslock:inbox:id";
 const BROKEN: &str = "crosslock:inbox:broken";
 
 fn listener(receiver: Receiver) -> Arc<Listener> {
-    listener_of(receiver, Kind::Single)
+    listener_at("redis://127.0.0.1:1/", receiver)
 }
 
-fn listener_of(receiver: Receiver, kind: Kind) -> Arc<Listener> {
-    let server = server_of("redis://127.0.0.1:1/", kind);
-    Arc::new(Listener::new(server, receiver).unwrap())
+fn listener_at(url: &str, receiver: Receiver) -> Arc<Listener> {
+    Arc::new(Listener::new(server_of(url), receiver).unwrap())
 }
 
-fn server_of(url: &str, kind: Kind) -> Arc<Server> {
-    let address = settings::parse(url).unwrap();
-    let settings = Settings::new(&address, &Options::default()).unwrap();
-    let settings = Settings { kind, ..settings };
-    let At::One(endpoint) = address.at else {
-        panic!("it is one")
-    };
-    Arc::new(Server::new(endpoint, Arc::new(settings)).unwrap())
+fn deliver(listener: &Listener, received: &Received) {
+    listener.state.lock().deliver(received);
+}
+
+/// One that waits on a channel.
+fn waiter(listener: &Arc<Listener>, channel: &str, hears: Hears) -> Subscription {
+    Subscription::new(listener.clone(), &Owner::new(), channel.into(), hears)
 }
 
 /// What an owner is notified of after that message. The inbox has no thread, and never connects.
@@ -41,7 +38,7 @@ fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
     let listener = listener(Receiver::default());
     let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), Hears::Nothing);
     let received = pubsub::received(value)?;
-    listener.state.lock().deliver(&received);
+    deliver(&listener, &received);
     subscription.wait(Duration::ZERO, &Deadline::NEVER)
 }
 
@@ -55,15 +52,6 @@ fn message_on(channel: &str, payload: &[u8]) -> Value {
 }
 
 #[test]
-fn grant_reaches_its_owner_only() {
-    let (one, other) = (Owner::new(), Owner::new());
-    let grant = message(format!("{} 7", one.as_str()).as_bytes());
-    let token = Token::from_number(7);
-    assert_eq!(notified(&one, &grant), Some(Notification::Granted(token)));
-    assert_eq!(notified(&other, &grant), None);
-}
-
-#[test]
 fn nothing_but_the_owner_and_a_number_is_a_grant() {
     for_any(|random| {
         let before = random.one_of(&["", "", "x", " ", "é"]);
@@ -73,7 +61,9 @@ fn nothing_but_the_owner_and_a_number_is_a_grant() {
         let after = format!("{space}{digits}{more}");
         let owner = Owner::new();
         let payload = format!("{before}{}{after}", owner.as_str());
-        let told = notified(&owner, &message(payload.as_bytes()));
+        let grant = message(payload.as_bytes());
+        assert_eq!(notified(&Owner::new(), &grant), None, "it is another's");
+        let told = notified(&owner, &grant);
         let number = after
             .strip_prefix(' ')
             .and_then(|rest| rest.parse::<u64>().ok());
@@ -126,7 +116,7 @@ fn grant_that_was_broken_before_it_was_seen_is_none() {
         owner: name(),
         below,
     };
-    listener.state.lock().deliver(&broken(13));
+    deliver(&listener, &broken(13));
     assert_eq!(
         subscription.wait(Duration::ZERO, &Deadline::NEVER),
         None,
@@ -140,8 +130,8 @@ fn grant_that_was_broken_before_it_was_seen_is_none() {
     };
     let granted = Notification::Granted(token);
     for (below, expected) in [(5, granted), (13, Notification::AskAgain)] {
-        listener.state.lock().deliver(&grant);
-        listener.state.lock().deliver(&broken(below));
+        deliver(&listener, &grant);
+        deliver(&listener, &broken(below));
         let told = subscription.wait(Duration::ZERO, &Deadline::NEVER);
         assert_eq!(told, Some(expected), "of those below {below}");
     }
@@ -149,9 +139,8 @@ fn grant_that_was_broken_before_it_was_seen_is_none() {
 
 /// A waiter that hears on a sharded channel.
 fn hearing_in_slot(hears: Hears) -> (Arc<Listener>, Subscription) {
-    let listener = listener_of(Receiver::default(), Kind::Cluster);
-    let channel = SHARDED.into();
-    let one = Subscription::new(listener.clone(), &Owner::new(), channel, hears);
+    let listener = listener_at("redis+cluster://127.0.0.1:1/", Receiver::default());
+    let one = waiter(&listener, SHARDED, hears);
     let mut state = listener.state.lock();
     assert_eq!(state.changes(false).subscribe.len(), 1);
     drop(state);
@@ -169,28 +158,17 @@ fn waiter_says_at_which_server_it_hears() {
     let (listener, one) = hearing_in_slot(Hears::Nothing);
     let channel = SHARDED.to_owned();
     assert!(one.inbox().is_none());
-    listener
-        .state
-        .lock()
-        .deliver(&Received::Subscribed { channel });
+    deliver(&listener, &Received::Subscribed { channel });
     let server = |one: &Subscription| one.inbox().unwrap().listening().server.map(str::to_owned);
     assert_eq!(server(&one).as_deref(), Some(""), "INFO was denied");
     let id = Received::RunId("01234567".into());
-    listener.state.lock().deliver(&id);
+    deliver(&listener, &id);
     assert_eq!(server(&one).as_deref(), Some("01234567"));
     let single = self::listener(Receiver::default());
-    let one = Subscription::new(
-        single.clone(),
-        &Owner::new(),
-        CHANNEL.into(),
-        Hears::Nothing,
-    );
+    let one = waiter(&single, CHANNEL, Hears::Nothing);
     let channel = CHANNEL.to_owned();
     single.state.lock().changes(false);
-    single
-        .state
-        .lock()
-        .deliver(&Received::Subscribed { channel });
+    deliver(&single, &Received::Subscribed { channel });
     assert_eq!(server(&one), None);
 }
 
@@ -199,29 +177,21 @@ fn waiter_whose_slot_leaves_the_server_is_told_and_its_subscription_is_over() {
     let (listener, one) = hearing_in_slot(Hears::Nothing);
     let channel = || SHARDED.to_owned();
     let ended = Received::Ended { channel: channel() };
-    listener.state.lock().deliver(&ended);
+    deliver(&listener, &ended);
     assert!(!one.is_over(), "that answered an earlier SUNSUBSCRIBE");
-    listener
-        .state
-        .lock()
-        .deliver(&Received::Subscribed { channel: channel() });
+    deliver(&listener, &Received::Subscribed { channel: channel() });
     assert_eq!(told(&one), Some(Notification::AskAgain));
     assert!(one.is_confirmed());
     let broken = Received::Ended {
         channel: "crosslock:inbox:broken:{a}".to_owned(),
     };
-    listener.state.lock().deliver(&broken);
+    deliver(&listener, &broken);
     assert_eq!(told(&one), None);
-    listener.state.lock().deliver(&ended);
+    deliver(&listener, &ended);
     assert_eq!(told(&one), Some(Notification::AskAgain));
     assert!(one.is_over() && one.inbox().is_none());
     // The slot came back: another waiter wants the channel.
-    let other = Subscription::new(
-        listener.clone(),
-        &Owner::new(),
-        SHARDED.into(),
-        Hears::Opening,
-    );
+    let other = waiter(&listener, SHARDED, Hears::Opening);
     assert!(!other.is_over() && !other.is_confirmed());
 }
 
@@ -232,7 +202,7 @@ fn waiter_that_opens_the_inbox_is_told_that_the_server_refuses() {
         let refused = Received::Refused {
             channels: vec![SHARDED.into()],
         };
-        listener.state.lock().deliver(&refused);
+        deliver(&listener, &refused);
         assert!(one.is_over());
         assert_eq!(told(&one).is_some(), is_opening);
     }
@@ -254,12 +224,11 @@ fn any_bytes_are_understood_or_left() {
 fn waiter_is_told_of_a_server_that_was_replaced() {
     // It takes the connection, and says nothing.
     let peer = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("redis://{}/", peer.local_addr().unwrap());
+    let url = format!("redis+cluster://{}/", peer.local_addr().unwrap());
     for _ in 0..5 {
-        let server = server_of(&url, Kind::Cluster);
+        let server = server_of(&url);
         let listener = Listener::start(server.clone(), Receiver::default()).unwrap();
-        let channel: Arc<str> = SHARDED.into();
-        let one = Subscription::new(listener.clone(), &Owner::new(), channel, Hears::Nothing);
+        let one = waiter(&listener, SHARDED, Hears::Nothing);
         wait_until("the channel to be requested", || {
             listener.state.lock().progress(SHARDED) == Progress::Requested
         });

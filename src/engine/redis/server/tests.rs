@@ -8,18 +8,11 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::*;
-use crate::base::options::Options;
 use crate::engine::net::IDLE;
-use crate::engine::redis::settings::{self, At};
+use crate::engine::redis::server_of;
 
 fn server_at(listener: &TcpListener) -> Arc<Server> {
-    let url = format!("redis://{}/", listener.local_addr().unwrap());
-    let address = settings::parse(&url).unwrap();
-    let settings = Settings::new(&address, &Options::default()).unwrap();
-    let At::One(endpoint) = address.at else {
-        panic!("it is one")
-    };
-    Arc::new(Server::new(endpoint, Arc::new(settings)).unwrap())
+    server_of(&format!("redis://{}/", listener.local_addr().unwrap()))
 }
 
 fn unanswered(server: &Arc<Server>) -> Failed<Failure> {

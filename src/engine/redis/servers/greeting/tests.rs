@@ -1,29 +1,15 @@
 use super::*;
-use crate::base::options::Options;
-use crate::engine::net::address::Endpoint;
-use crate::engine::redis::settings::{self, At, Settings};
+use crate::engine::redis::server_of;
 
 fn hello(mode: &str, server: &str, version_text: &str) -> Hello {
-    let pairs = [
-        "server",
-        server,
-        "version",
-        version_text,
-        "mode",
-        mode,
-        "role",
-        "master",
-    ];
-    let pairs = pairs.map(|text| Value::BulkString(text.into()));
-    let answer = Value::Array(pairs.into());
-    let address = settings::parse("redis+cluster://a:1").unwrap();
-    let settings = Settings::new(&address, &Options::default()).unwrap();
-    let At::Cluster { hosts } = address.at else {
-        panic!("it is one")
-    };
-    let endpoint = Endpoint::Tcp(hosts[0].clone());
+    let answer = answer(&[
+        ("server", server),
+        ("version", version_text),
+        ("mode", mode),
+        ("role", "master"),
+    ]);
     Hello {
-        server: Arc::new(Server::new(endpoint, Arc::new(settings)).unwrap()),
+        server: server_of("redis+cluster://a:1"),
         role: Role::of(&answer),
         version: version(&answer),
     }

@@ -1,9 +1,7 @@
 use super::super::view::Range;
 use super::*;
-use crate::base::options::Options;
-use crate::engine::net::address::{Endpoint, HostPort};
-use crate::engine::redis::settings;
-use crate::engine::redis::settings::Settings;
+use crate::engine::net::address::HostPort;
+use crate::engine::redis::server_of;
 use std::time::Instant;
 
 fn at(port: u16) -> HostPort {
@@ -12,9 +10,7 @@ fn at(port: u16) -> HostPort {
 }
 
 fn server() -> Arc<Server> {
-    let address = settings::parse("redis+cluster://a:1").unwrap();
-    let settings = Settings::new(&address, &Options::default()).unwrap();
-    Arc::new(Server::new(Endpoint::Tcp(at(1)), Arc::new(settings)).unwrap())
+    server_of("redis+cluster://a:1")
 }
 
 /// Of a node that has all slots at that port.

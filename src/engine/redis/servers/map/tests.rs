@@ -1,7 +1,6 @@
 use super::super::view::Range;
 use super::*;
-use crate::base::options::Options;
-use crate::engine::redis::settings::{self, At};
+use crate::engine::redis::{server_of, settings_of};
 
 fn at(port: u16) -> HostPort {
     HostPort {
@@ -11,14 +10,16 @@ fn at(port: u16) -> HostPort {
 }
 
 fn map() -> Map {
-    let address = settings::parse("redis+cluster://a:1,a:9").unwrap();
-    let settings = Settings::new(&address, &Options::default()).unwrap();
-    Map::new(Arc::new(settings))
+    Map::new(settings_of("redis+cluster://a:1,a:9").0)
 }
 
 /// By the seeds at 1 and 9.
 fn take_over(map: &mut Map, views: &[View], asked: usize, began: Instant) -> Vec<Arc<Server>> {
     map.take_over((views, asked), &[at(1), at(9)], began)
+}
+
+fn hear(map: &mut Map, views: &[View], asked: usize) -> Vec<Arc<Server>> {
+    take_over(map, views, asked, Instant::now())
 }
 
 fn view(ranges: &[(u16, u16, u16, &[u16])]) -> [View; 1] {
@@ -47,8 +48,8 @@ fn claim((port, epoch): (u16, u64), is_up: bool) -> View {
 fn after(views: &[View]) -> Vec<u16> {
     let (mut map, [mut before]) = (map(), view(&[(5, 5, 1, &[2, 3, 4, 5])]));
     before.ranges[0].epoch = 8;
-    take_over(&mut map, &[before], 1, Instant::now());
-    take_over(&mut map, views, 6, Instant::now());
+    hear(&mut map, &[before], 1);
+    hear(&mut map, views, 6);
     let master = map.master(5).cloned();
     ports(master.as_slice())
 }
@@ -86,19 +87,9 @@ fn highest_claim_is_believed_whoever_answers_first() {
     assert_eq!(after(&[new, old]), [2]);
     // Without epochs, the node to which the cluster is down isn't believed.
     let mut map = map();
-    take_over(
-        &mut map,
-        &[claim((1, 0), false), claim((2, 0), true)],
-        2,
-        Instant::now(),
-    );
+    hear(&mut map, &[claim((1, 0), false), claim((2, 0), true)], 2);
     assert_eq!(ports(&map.masters()), [2]);
-    take_over(
-        &mut map,
-        &[claim((1, 0), true), claim((2, 0), false)],
-        2,
-        Instant::now(),
-    );
+    hear(&mut map, &[claim((1, 0), true), claim((2, 0), false)], 2);
     assert_eq!(ports(&map.masters()), [1]);
 }
 
@@ -121,7 +112,7 @@ fn lower_claim_is_believed_of_most_nodes_alone() {
 fn news_is_what_may_change_who_has_a_slot() {
     let mut map = map();
     assert!(map.is_news(&claim((1, 0), true)));
-    take_over(&mut map, &[claim((1, 8), true)], 2, Instant::now());
+    hear(&mut map, &[claim((1, 8), true)], 2);
     assert!(!map.is_news(&claim((1, 8), true)));
     assert!(!map.is_news(&claim((2, 7), true)));
     assert!(map.is_news(&claim((2, 9), true)));
@@ -129,22 +120,12 @@ fn news_is_what_may_change_who_has_a_slot() {
 
 #[test]
 fn only_what_has_lost_its_place_is_retired() {
-    let (mut map, now) = (map(), Instant::now());
-    take_over(
-        &mut map,
-        &view(&[(0, 9, 1, &[3]), (10, 19, 2, &[4])]),
-        1,
-        now,
-    );
+    let mut map = map();
+    hear(&mut map, &view(&[(0, 9, 1, &[3]), (10, 19, 2, &[4])]), 1);
     let replica = map.node(&at(3)).unwrap().clone();
     let master = map.node(&at(2)).unwrap().clone();
     // 3 takes over from 1, which becomes its replica, and 4 is gone.
-    let retired = take_over(
-        &mut map,
-        &view(&[(0, 9, 3, &[1]), (10, 19, 2, &[])]),
-        1,
-        now,
-    );
+    let retired = hear(&mut map, &view(&[(0, 9, 3, &[1]), (10, 19, 2, &[])]), 1);
     assert_eq!(ports(&retired), [1, 4]);
     assert!(Arc::ptr_eq(map.master(0).unwrap(), &replica));
     assert!(Arc::ptr_eq(map.master(10).unwrap(), &master));
@@ -156,9 +137,7 @@ fn only_what_has_lost_its_place_is_retired() {
 
 /// Of a set behind sentinels, whose master was at 1 since failover 8 as all three said that long ago.
 fn set(ago: Duration) -> Map {
-    let address = settings::parse("redis+sentinel://a:1,a:2,a:3/mymaster").unwrap();
-    let settings = Settings::new(&address, &Options::default()).unwrap();
-    let mut map = Map::new(Arc::new(settings));
+    let mut map = Map::new(settings_of("redis+sentinel://a:1,a:2,a:3/mymaster").0);
     let began = Instant::now().checked_sub(ago).unwrap();
     take_over(&mut map, &named(&[(1, 8); 3]), 3, began);
     map
@@ -180,7 +159,7 @@ fn sentinels_that_are_behind_are_not_believed() {
     );
     let after = |mut map: Map, views: &[(u16, u64)]| {
         let found = map.looked_up();
-        take_over(&mut map, &named(views), 3, Instant::now());
+        hear(&mut map, &named(views), 3);
         (ports(&map.masters())[0], map.looked_up() > found)
     };
     assert_eq!(after(set(soon), &[(2, 7), (2, 9), (2, 7)]), (2, true));
@@ -212,7 +191,7 @@ fn master_that_failed_or_is_in_doubt_is_confirmed_by_a_later_look_up_alone() {
             before.checked_sub(SPREAD / 10).unwrap(),
         );
         assert!(since(&map, 10).is_some());
-        take_over(&mut map, &named(&[(1, 8)]), 3, Instant::now());
+        hear(&mut map, &named(&[(1, 8)]), 3);
         assert_eq!(since(&map, 10), None);
     }
     // What failed before isn't the next one's fault.
@@ -225,13 +204,7 @@ fn master_that_failed_or_is_in_doubt_is_confirmed_by_a_later_look_up_alone() {
 
 #[test]
 fn node_takes_a_slot_over_until_it_says_otherwise_or_is_gone() {
-    let address = settings::parse("redis+cluster://a:1,a:2").unwrap();
-    let settings = Arc::new(Settings::new(&address, &Options::default()).unwrap());
-    let At::Cluster { hosts } = address.at else {
-        panic!("it is one")
-    };
-    let server = |at| Arc::new(Server::new(Endpoint::Tcp(at), settings.clone()).unwrap());
-    let nodes: Vec<_> = hosts.into_iter().map(server).collect();
+    let nodes = [1, 2].map(|port| server_of(&format!("redis+cluster://a:{port}")));
     let mut importers = Importers::default();
     importers.set(&nodes[1], &[5, 6, 7]);
     let count = |importers: &Importers, slot| importers.of(slot, &nodes[0]).len();

@@ -1,15 +1,13 @@
 //! Callers that wait for look-ups.
 
 use super::*;
-use crate::base::options::Options;
 use crate::engine::redis::servers::heard::Nodes;
-use crate::engine::redis::settings::{self, At};
+use crate::engine::redis::settings::At;
+use crate::engine::redis::settings_of;
 
 /// A cluster none of whose nodes is there.
 fn nobody() -> Arc<Topology> {
-    let address = settings::parse("redis+cluster://127.0.0.1:1").unwrap();
-    let settings = Arc::new(Settings::new(&address, &Options::default()).unwrap());
-    let At::Cluster { hosts } = address.at else {
+    let (settings, At::Cluster { hosts }) = settings_of("redis+cluster://127.0.0.1:1") else {
         panic!("it is one")
     };
     let ask = Ask::Nodes(Nodes::new(hosts));
