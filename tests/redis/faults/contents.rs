@@ -88,7 +88,7 @@ fn line_or_counter_that_is_replaced_while_held_hinders_neither_renewal_nor_relea
     for key in [QUEUE, WAITERS, FENCE] {
         let guard = held(&locker);
         server.query::<()>(&["DEL", key]);
-        server.query::<()>(&["HSET", key, "field", "value"]);
+        server.query::<()>(&["SADD", key, "member"]);
         wait_for_renewal(&guard);
         let unlocked = guard.unlock();
         unlocked.unwrap_or_else(|error| panic!("{key}: {error}"));
