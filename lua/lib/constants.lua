@@ -59,3 +59,14 @@ local MOST_DROPPED = 64
 
 -- How many holders, and how many waiters of each queue, are told to those who look at a name.
 local MOST_SHOWN = 1000
+
+-- The keys of a delay queue.
+local TASKS, DUE, ENDS, WORKERS, LINE, WAITING, FINISHED = 1, 2, 3, 4, 5, 6, 7
+-- A task as TASKS has it, but for its error and payload; a worker that has a task; and one that waits.
+local TASK_HEAD = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (%d+) ()'
+local HAS_TASK = '^(%d+) (.*)$'
+local IN_LINE = '^(%S+) (%d+) (.*)$'
+-- From this time on, in microseconds, a task in DUE is a buried one: it was buried at the time behind it. 2^52.
+local BURIED_FROM = 4503599627370496
+-- How many workers one script calls at most, and how many leases it ends, or waiting workers it drops.
+local MOST_CALLED, MOST_ENDED = 16, 64

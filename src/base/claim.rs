@@ -32,6 +32,8 @@ pub(crate) enum Mode {
     Shared,
     /// By as many as there are permits.
     Permits { count: u32, of: u32 },
+    /// Not the name itself: one of the tasks of the delay queue of that name.
+    Task,
 }
 
 impl Mode {
@@ -52,7 +54,7 @@ impl Mode {
     /// How many permits it takes: a lock is one.
     pub(crate) fn permits(self) -> u32 {
         match self {
-            Mode::Exclusive | Mode::Shared => 1,
+            Mode::Exclusive | Mode::Shared | Mode::Task => 1,
             Mode::Permits { count, .. } => count,
         }
     }
@@ -60,7 +62,7 @@ impl Mode {
     /// Of how many permits those are.
     pub(crate) fn of_permits(self) -> Option<u32> {
         match self {
-            Mode::Exclusive | Mode::Shared => None,
+            Mode::Exclusive | Mode::Shared | Mode::Task => None,
             Mode::Permits { of, .. } => Some(of),
         }
     }
@@ -68,19 +70,20 @@ impl Mode {
     /// As others see a waiter.
     pub(crate) fn wants(self) -> Wants {
         match self {
-            Mode::Exclusive => Wants::Exclusive,
+            Mode::Exclusive | Mode::Task => Wants::Exclusive,
             Mode::Shared => Wants::Shared,
             Mode::Permits { count, .. } => Wants::Permits { count },
         }
     }
 }
 
-/// `x`, `r`, or `COUNT/OF`.
+/// `x`, `r`, `COUNT/OF`, or `t` of a task.
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mode::Exclusive => f.write_str("x"),
             Mode::Shared => f.write_str("r"),
+            Mode::Task => f.write_str("t"),
             Mode::Permits { count, of } => write!(f, "{count}/{of}"),
         }
     }

@@ -22,6 +22,7 @@ pub(crate) mod percent;
 #[cfg(test)]
 pub(crate) mod random;
 pub(crate) mod sys;
+pub(crate) mod task;
 pub(crate) mod ticket;
 pub(crate) mod token;
 

@@ -35,7 +35,7 @@ impl<'a> Look<'a> {
         created: Option<u64>,
     ) -> Self {
         let deciding = match request.claim.mode {
-            Mode::Exclusive => Some(1),
+            Mode::Exclusive | Mode::Task => Some(1),
             // Each of them has one at least.
             Mode::Permits { count, of } => Some(of.saturating_sub(count).saturating_add(1)),
             // Only one that doesn't read is in the way of a reader, however many readers are between.

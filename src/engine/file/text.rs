@@ -102,7 +102,8 @@ fn word(state: EntryState) -> &'static str {
 
 fn push_state(text: &mut String, entry: &Entry) -> fmt::Result {
     match entry.mode {
-        Mode::Exclusive => text.push_str(" exclusive"),
+        // Tasks aren't entries.
+        Mode::Exclusive | Mode::Task => text.push_str(" exclusive"),
         Mode::Shared => text.push_str(" shared"),
         Mode::Permits { count, of } => write!(text, " {count}/{of}")?,
     }

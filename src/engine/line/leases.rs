@@ -278,7 +278,7 @@ fn downgraded(entries: &[Entry], request: Request<'_>) -> Option<u64> {
     let is_all = entries.len() == request.claim.keys().len();
     let tokens = entries.iter().map(|entry| match entry.mode {
         Mode::Shared => entry.token,
-        Mode::Exclusive | Mode::Permits { .. } => None,
+        Mode::Exclusive | Mode::Permits { .. } | Mode::Task => None,
     });
     let tokens = tokens.collect::<Option<Vec<_>>>().filter(|_| is_all)?;
     tokens.into_iter().max()

@@ -237,7 +237,7 @@ fn lock_state(holding: &[Entry]) -> LockState {
     }
     match first.mode {
         Mode::Shared => LockState::Shared,
-        Mode::Exclusive | Mode::Permits { .. } => LockState::Exclusive,
+        Mode::Exclusive | Mode::Permits { .. } | Mode::Task => LockState::Exclusive,
     }
 }
 

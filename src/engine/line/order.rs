@@ -76,7 +76,7 @@ pub(crate) fn holders(line: &[Mode]) -> impl Iterator<Item = bool> {
 pub(crate) fn used(line: &[Mode]) -> u64 {
     let counts = line.iter().map(|mode| match mode {
         Mode::Permits { count, .. } => u64::from(*count),
-        Mode::Exclusive | Mode::Shared => 0,
+        Mode::Exclusive | Mode::Shared | Mode::Task => 0,
     });
     counts.sum()
 }

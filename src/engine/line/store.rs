@@ -326,7 +326,7 @@ impl Line {
         let modes = self.modes();
         let left = match modes[at] {
             Mode::Permits { count, of } => u64::from(of).saturating_sub(count.into()),
-            Mode::Exclusive | Mode::Shared => 0,
+            Mode::Exclusive | Mode::Shared | Mode::Task => 0,
         };
         let first = (0..=at)
             .rev()

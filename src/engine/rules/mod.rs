@@ -7,6 +7,7 @@
 
 mod entry;
 mod name;
+pub(crate) mod tasks;
 mod views;
 
 use std::collections::HashMap;

@@ -207,7 +207,7 @@ impl NameState {
                 LockState::Kept { remaining }
             }
             Some(Mode::Shared) => LockState::Shared,
-            Some(Mode::Exclusive) => LockState::Exclusive,
+            Some(Mode::Exclusive | Mode::Task) => LockState::Exclusive,
         }
     }
 

@@ -1,0 +1,84 @@
+//! What is shown of a queue.
+
+use std::sync::Arc;
+
+use super::{Micros, Tasks};
+use crate::base::task::{TaskCounts, TaskRecord, TaskState};
+
+impl Tasks {
+    pub(super) fn record(&self, id: &str, now: Micros, wall: Micros) -> Option<TaskRecord> {
+        let (id, task) = self.tasks.get_key_value(id)?;
+        let state = match &task.owner {
+            Some(_) => TaskState::Running,
+            None if self.buried.get(id).is_some() => TaskState::Buried,
+            None if task.due <= now => TaskState::Ready,
+            None => TaskState::Delayed,
+        };
+        Some(TaskRecord {
+            id: id.clone(),
+            state,
+            due: task.due + wall,
+            now: now + wall,
+            attempt: task.attempt,
+            tries: task.policy.tries,
+            error: task.error.clone(),
+            payload: task.payload.clone(),
+        })
+    }
+
+    pub(super) fn counts(&self, now: Micros) -> TaskCounts {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let ready = self.due.until(now).count();
+        TaskCounts {
+            delayed: count(self.due.order.len() - ready),
+            ready: count(ready),
+            running: count(self.running.len()),
+            buried: count(self.buried.order.len()),
+        }
+    }
+
+    pub(super) fn list(
+        &self,
+        state: TaskState,
+        most: usize,
+        now: Micros,
+        wall: Micros,
+    ) -> Vec<TaskRecord> {
+        let all: Box<dyn Iterator<Item = &Arc<str>>> = match state {
+            TaskState::Running => {
+                let owners = self.ends.until(Micros::MAX);
+                Box::new(owners.filter_map(|owner| self.running.get(owner)))
+            }
+            TaskState::Buried => Box::new(self.buried.until(Micros::MAX)),
+            TaskState::Ready => Box::new(self.due.until(now)),
+            TaskState::Delayed => {
+                let ready = self.due.until(now).count();
+                Box::new(self.due.until(Micros::MAX).skip(ready))
+            }
+        };
+        all.take(most)
+            .filter_map(|id| self.record(id, now, wall))
+            .collect()
+    }
+}
+
+/// What a model is compared by.
+#[cfg(test)]
+#[allow(
+    dead_code,
+    reason = "the model's tests have this file, too, and use it"
+)]
+impl Tasks {
+    /// Who waits, and what each was told: `-`, `c`, or until when to sleep.
+    pub(crate) fn shown_line(&self) -> Vec<(Arc<str>, String)> {
+        let told = |told| match told {
+            super::Told::Nothing => "-".to_owned(),
+            super::Told::Called => "c".to_owned(),
+            super::Told::Sleep(until) => until.to_string(),
+        };
+        self.line
+            .iter()
+            .map(|one| (one.owner.clone(), told(one.told)))
+            .collect()
+    }
+}

@@ -1,0 +1,478 @@
+//! Random sequences of calls, by the rules and by the scripts: all answers are the same, and so is who was told what.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRunner};
+use redis::{Connection, Value, cmd};
+use support::RedisServer;
+
+use super::tasks::{Asked, Micros, Tasks, Waits};
+use crate::base::task::{
+    Due, IfExists, NewTask, Policy, TaskAnswer, TaskCall, TaskEnd, TaskRecord, TaskState,
+};
+
+const SECOND: Micros = 1_000_000;
+const TTL: Micros = 3 * SECOND;
+const START: Micros = 1_700_000_000 * SECOND;
+/// In the place of the server's clock.
+const CLOCK: &str = "clock";
+const KEYS: [&str; 7] = [
+    "{q}:tasks",
+    "{q}:due",
+    "{q}:ends",
+    "{q}:workers",
+    "{q}:line",
+    "{q}:waiting",
+    "{q}:finished",
+];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Pass(Micros),
+    Insert {
+        ids: Vec<u8>,
+        wait: Micros,
+        if_exists: IfExists,
+        nonce: Option<u8>,
+        tries: u32,
+    },
+    Ask {
+        owner: u8,
+        waits: bool,
+    },
+    Renew {
+        owner: u8,
+        looks: bool,
+    },
+    End {
+        owner: u8,
+        how: u8,
+    },
+    TakeBack {
+        owner: u8,
+    },
+    Reset {
+        id: u8,
+        wait: Micros,
+    },
+    Remove(u8),
+    Kick(u8),
+    Look,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let wait = prop_oneof![
+        Just(0),
+        (0..8u64).prop_map(|halves| halves * SECOND / 2),
+        Just(1 << 53)
+    ];
+    let if_exists = prop_oneof![
+        Just(IfExists::Keep),
+        Just(IfExists::Reset),
+        Just(IfExists::Replace)
+    ];
+    let insert = (
+        proptest::collection::vec(0..4u8, 1..4),
+        wait.clone(),
+        if_exists,
+        proptest::option::of(0..2u8),
+        0..3u32,
+    );
+    let insert = insert.prop_map(|(ids, wait, if_exists, nonce, tries)| Step::Insert {
+        ids,
+        wait,
+        if_exists,
+        nonce,
+        tries,
+    });
+    let owner = || 0..5u8;
+    prop_oneof![
+        3 => (1..5u64).prop_map(|halves| Step::Pass(halves * SECOND / 2 + 7)),
+        4 => insert,
+        8 => (owner(), any::<bool>()).prop_map(|(owner, waits)| Step::Ask { owner, waits }),
+        1 => (owner(), any::<bool>()).prop_map(|(owner, looks)| Step::Renew { owner, looks }),
+        4 => (owner(), 0..6u8).prop_map(|(owner, how)| Step::End { owner, how }),
+        1 => owner().prop_map(|owner| Step::TakeBack { owner }),
+        1 => (0..4u8, wait).prop_map(|(id, wait)| Step::Reset { id, wait }),
+        1 => (0..4u8).prop_map(Step::Remove),
+        1 => (0..4u8).prop_map(Step::Kick),
+        2 => Just(Step::Look),
+    ]
+}
+
+/// Both, and what they gave to whom.
+struct Both<'a> {
+    real: &'a mut Real,
+    rules: Tasks,
+    now: Micros,
+    tokens: HashMap<u8, u64>,
+}
+
+fn owner_of(number: u8) -> String {
+    format!("{number:08x}-0000-4000-8000-000000000000/host/1/1")
+}
+
+fn end_of(how: u8) -> Option<TaskEnd<'static>> {
+    match how {
+        0 | 1 => Some(TaskEnd::Done),
+        2 => Some(TaskEnd::RetryIn(Duration::from_secs(2), "no")),
+        3 => Some(TaskEnd::Retry("é")),
+        4 => Some(TaskEnd::Bury("why")),
+        _ => None,
+    }
+}
+
+impl Both<'_> {
+    fn apply(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Pass(time) => {
+                self.now += time;
+                self.real.set_clock(self.now);
+            }
+            Step::Ask { owner, waits } => self.ask(*owner, *waits)?,
+            Step::Renew { owner, looks } => {
+                let (text, token) = (owner_of(*owner), self.tokens.get(owner).copied());
+                let ttl = (!looks).then_some(TTL);
+                let ours = self.rules.renew(&text, ttl, token, self.now);
+                let millis = ttl.map_or(0, |ttl| ttl / 1_000).to_string();
+                let token = token.map(|token| token.to_string());
+                let mut arguments = vec![&*text, &*millis, "t", ""];
+                arguments.extend(token.as_deref());
+                let theirs = self.real.run("task/renew", &arguments);
+                prop_assert_eq!(Value::Int(ours.into()), theirs);
+            }
+            Step::End { owner, how } => {
+                let token = self.tokens.get(owner).copied();
+                let (text, end) = (owner_of(*owner), end_of(*how));
+                let ours = self.rules.end(&text, end, token.or(Some(1)), self.now);
+                let counter = (token.unwrap_or(1) + 1).to_string();
+                let how = end.map(|end| String::from_utf8(end.to_bytes()).unwrap());
+                let arguments = [&*text, &*counter, "t", how.as_deref().unwrap_or_default()];
+                let theirs = self.real.run("task/finish", &arguments);
+                prop_assert_eq!(Value::Int(if ours { 1 } else { 2 }), theirs);
+            }
+            Step::TakeBack { owner } => {
+                let text = owner_of(*owner);
+                let ours = self.rules.take_back(&text, self.now);
+                let theirs = self.real.run("task/finish", &[&text, "0", "t"]);
+                prop_assert_eq!(Value::Int(if ours { 1 } else { 2 }), theirs);
+            }
+            Step::Insert {
+                ids,
+                wait,
+                if_exists,
+                nonce,
+                tries,
+            } => self.insert(ids, *wait, *if_exists, *nonce, *tries)?,
+            Step::Reset { id, wait } => {
+                let due = format!("+{wait}");
+                let call = |id| TaskCall::Reset(id, Due::After(Duration::from_micros(*wait)));
+                self.change(*id, call, "reset", Some(&due))?;
+            }
+            Step::Remove(id) => self.change(*id, TaskCall::Remove, "remove", None)?,
+            Step::Kick(id) => self.change(*id, TaskCall::Kick, "kick", None)?,
+            Step::Look => self.look()?,
+        }
+        self.compare_lines()
+    }
+
+    fn ask(&mut self, owner: u8, waits: bool) -> Result<(), TestCaseError> {
+        let (text, ttl) = (owner_of(owner), (TTL / 1_000).to_string());
+        let within = 2_000;
+        // The script counts whole milliseconds.
+        let overdue = (self.now / 1_000 + within) * 1_000;
+        let (ours, within) = match waits {
+            true => (Waits::Until(Some(overdue)), Some(within.to_string())),
+            false => (Waits::Not, None),
+        };
+        let ours = self.rules.ask(&text, TTL, ours, self.now);
+        let mut arguments = vec![&*text, &*ttl, "t"];
+        if let Some(within) = &within {
+            arguments.extend([&**within, ""]);
+        }
+        let theirs = self.real.run("task/take", &arguments);
+        let ours = match ours {
+            Asked::Task { token, record } => {
+                self.tokens.insert(owner, token.number);
+                let number = i64::try_from(token.number).unwrap();
+                vec![Value::Int(number), Value::BulkString(record.to_bytes())]
+            }
+            Asked::Empty {
+                was_queued,
+                place,
+                next,
+            } => {
+                let remaining = next.map_or(-1, |next| {
+                    i64::try_from(next.saturating_sub(self.now)).unwrap()
+                });
+                let place = i64::try_from(place).unwrap();
+                vec![remaining, 0, was_queued.into(), 1, place]
+                    .into_iter()
+                    .map(Value::Int)
+                    .collect()
+            }
+        };
+        prop_assert_eq!(Value::Array(ours), theirs);
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        ids: &[u8],
+        wait: Micros,
+        if_exists: IfExists,
+        nonce: Option<u8>,
+        tries: u32,
+    ) -> Result<(), TestCaseError> {
+        let policy = Policy {
+            tries,
+            base: Duration::from_millis(700),
+            cap: Duration::from_secs(2),
+            remember: Duration::from_secs(u64::from(nonce.is_some()) * 2),
+        };
+        let (ids, nonce): (Vec<_>, _) = (
+            ids.iter().map(|id| format!("id{id}")).collect(),
+            nonce.map(|nonce| format!("n{nonce}")),
+        );
+        let tasks: Vec<_> = ids
+            .iter()
+            .map(|id| NewTask {
+                id,
+                payload: b"{\"a\": 1}",
+                due: Due::After(Duration::from_micros(wait)),
+                policy,
+                if_exists,
+            })
+            .collect();
+        let ours = self.rules.call(
+            TaskCall::Insert {
+                tasks: &tasks,
+                nonce: nonce.as_deref(),
+            },
+            self.now,
+            0,
+        );
+        let mark = match if_exists {
+            IfExists::Reset => "r",
+            IfExists::Replace => "p",
+            _ => "k",
+        };
+        let (due, tries, remember) = (
+            format!("+{wait}"),
+            tries.to_string(),
+            policy.remember.as_millis().to_string(),
+        );
+        let of_task = |id| {
+            [
+                id,
+                mark,
+                &due,
+                &tries,
+                "700",
+                "2000",
+                &remember,
+                "{\"a\": 1}",
+            ]
+        };
+        let mut arguments = vec![nonce.as_deref().unwrap_or("-")];
+        arguments.extend(ids.iter().flat_map(|id| of_task(id)));
+        let theirs = self.real.run("task/insert", &arguments);
+        let TaskAnswer::Changed(ours) = ours else {
+            unreachable!("it inserts")
+        };
+        let ours = ours
+            .into_iter()
+            .map(|changed| if changed { b'1' } else { b'0' })
+            .collect();
+        prop_assert_eq!(Value::BulkString(ours), theirs);
+        Ok(())
+    }
+
+    fn change<'i>(
+        &mut self,
+        id: u8,
+        call: impl FnOnce(&'static str) -> TaskCall<'i>,
+        verb: &str,
+        due: Option<&str>,
+    ) -> Result<(), TestCaseError> {
+        const IDS: [&str; 4] = ["id0", "id1", "id2", "id3"];
+        let id = IDS[usize::from(id)];
+        let ours = self.rules.call(call(id), self.now, 0);
+        let mut arguments = vec![verb, id];
+        arguments.extend(due);
+        let theirs = self.real.run("task/change", &arguments);
+        let is_changed = ours == TaskAnswer::Changed(vec![true]);
+        prop_assert_eq!(Value::Int(is_changed.into()), theirs);
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<(), TestCaseError> {
+        let TaskAnswer::Counts(ours) = self.rules.call(TaskCall::Counts, self.now, 0) else {
+            unreachable!("it counts")
+        };
+        let counts = [ours.delayed, ours.ready, ours.running, ours.buried];
+        let counts = counts.map(|count| Value::Int(count.try_into().unwrap()));
+        prop_assert_eq!(
+            Value::Array(counts.to_vec()),
+            self.real.run("task/look", &["counts"])
+        );
+        let mut looks = Vec::new();
+        for id in ["id0", "id1", "id2", "id3"] {
+            looks.push((TaskCall::Get(id), ["get", id]));
+        }
+        for state in [
+            TaskState::Delayed,
+            TaskState::Ready,
+            TaskState::Running,
+            TaskState::Buried,
+        ] {
+            looks.push((TaskCall::List(state, 2), [state.mark(), "2"]));
+            looks.push((TaskCall::List(state, 0), [state.mark(), "0"]));
+        }
+        for (call, arguments) in looks {
+            let TaskAnswer::Tasks(ours) = self.rules.call(call, self.now, 0) else {
+                unreachable!("it looks")
+            };
+            let ours = ours
+                .iter()
+                .map(|one| Value::BulkString(one.to_bytes()))
+                .collect();
+            prop_assert_eq!(
+                Value::Array(ours),
+                self.real.run("task/look", &arguments),
+                "{:?}",
+                arguments
+            );
+        }
+        Ok(())
+    }
+
+    /// Who waits, in which order, and what each was told last.
+    fn compare_lines(&mut self) -> Result<(), TestCaseError> {
+        let ours = self.rules.shown_line();
+        self.rules.take_called();
+        prop_assert_eq!(ours, self.real.line());
+        Ok(())
+    }
+}
+
+/// A server with the scripts.
+struct Real {
+    connection: Connection,
+    digests: HashMap<&'static str, String>,
+    _server: RedisServer,
+}
+
+const SCRIPTS: [&str; 6] = [
+    "task/insert",
+    "task/take",
+    "task/renew",
+    "task/finish",
+    "task/change",
+    "task/look",
+];
+
+impl Real {
+    fn start() -> Self {
+        let server = RedisServer::start();
+        let mut connection = server.connection();
+        let digests = SCRIPTS.map(|name| {
+            let code = support::scripts::whole(name);
+            let by_clock = code.replace(
+                "redis.call('TIME')",
+                &format!("redis.call('LRANGE', '{CLOCK}', '0', '1')"),
+            );
+            assert!(by_clock != code);
+            let digest: String = cmd("SCRIPT")
+                .arg("LOAD")
+                .arg(by_clock)
+                .query(&mut connection)
+                .unwrap();
+            (name, digest)
+        });
+        Real {
+            connection,
+            digests: digests.into(),
+            _server: server,
+        }
+    }
+
+    fn begin(&mut self) {
+        cmd("FLUSHALL").exec(&mut self.connection).unwrap();
+        self.set_clock(START);
+    }
+
+    fn set_clock(&mut self, now: Micros) {
+        cmd("DEL").arg(CLOCK).exec(&mut self.connection).unwrap();
+        let mut push = cmd("RPUSH");
+        push.arg(CLOCK).arg(now / SECOND).arg(now % SECOND);
+        push.exec(&mut self.connection).unwrap();
+    }
+
+    fn run(&mut self, script: &str, arguments: &[&str]) -> Value {
+        let mut call = cmd("EVALSHA");
+        call.arg(&self.digests[script])
+            .arg(KEYS.len())
+            .arg(&KEYS)
+            .arg(arguments);
+        call.query(&mut self.connection).unwrap()
+    }
+
+    fn line(&mut self) -> Vec<(std::sync::Arc<str>, String)> {
+        let owners: Vec<String> = cmd("LRANGE")
+            .arg(KEYS[4])
+            .arg(0)
+            .arg(-1)
+            .query(&mut self.connection)
+            .unwrap();
+        let told = |owner: String| {
+            let entry: String = cmd("HGET")
+                .arg(KEYS[5])
+                .arg(&owner)
+                .query(&mut self.connection)
+                .unwrap();
+            let (told, _) = entry.split_once(' ').unwrap();
+            (owner.into(), told.to_owned())
+        };
+        owners.into_iter().map(told).collect()
+    }
+}
+
+#[test]
+fn any_sequence_of_calls_is_answered_alike() {
+    let mut real = Real::start();
+    let config = ProptestConfig {
+        cases: 1_500,
+        failure_persistence: None,
+        rng_algorithm: RngAlgorithm::XorShift,
+        ..ProptestConfig::default()
+    };
+    let (mut steps_done, mut taken) = (0, 0);
+    let real = std::cell::RefCell::new(&mut real);
+    let done = std::cell::Cell::new((steps_done, taken));
+    let outcome = TestRunner::new(config).run(&proptest::collection::vec(step(), 1..40), |steps| {
+        let mut real = real.borrow_mut();
+        real.begin();
+        let mut both = Both {
+            real: &mut real,
+            rules: Tasks::default(),
+            now: START,
+            tokens: HashMap::new(),
+        };
+        for step in &steps {
+            both.apply(step)?;
+        }
+        let (steps_done, taken) = done.get();
+        done.set((steps_done + steps.len(), taken + both.tokens.len()));
+        Ok(())
+    });
+    outcome.unwrap_or_else(|e| panic!("{e}"));
+    (steps_done, taken) = done.get();
+    println!("{steps_done} steps, {taken} workers had a task");
+    assert!(
+        steps_done > 20_000 && taken > 1_000,
+        "only {steps_done}, {taken}"
+    );
+}
