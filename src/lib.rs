@@ -85,6 +85,8 @@
 mod acquire;
 mod base;
 mod core;
+#[cfg(feature = "delay")]
+mod delay;
 mod doctor;
 mod engine;
 mod guard;
@@ -106,7 +108,11 @@ pub use base::diagnosis::{Finding, Verdict};
 pub use base::error::{Error, LostReason, Result};
 pub use base::inspection::{Holder, Inspection, LockState, Party, Waiter, Wants};
 pub use base::observer::{Event, Observer};
+#[cfg(feature = "delay")]
+pub use base::task::{IfExists, TaskCounts, TaskState};
 pub use base::ticket::LeaseTicket;
+#[cfg(feature = "delay")]
+pub use delay::{DelayQueue, Entry, Task, TaskId, TaskInfo, Workers};
 pub use guard::LockGuard;
 pub use lease::monitor::Lost;
 pub use locker::Locker;

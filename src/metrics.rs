@@ -16,6 +16,10 @@
 //! | `crosslock_renewals_failed_total` | counter | renewals | | renewals without an answer |
 //! | `crosslock_outages_total` | counter | outages | | outages, one for each call and each lease that met it |
 //! | `crosslock_broken_total` | counter | locks | | locks that this program took from their holders |
+//! | `crosslock_tasks_inserted_total` | counter | tasks | | tasks that this program inserted into delay queues |
+//! | `crosslock_tasks_taken_total` | counter | tasks | | tasks that its workers took |
+//! | `crosslock_tasks_ended_total` | counter | tasks | `how`: `done`, `retried`, `buried` | how they ended them |
+//! | `crosslock_task_late_seconds` | histogram | seconds | | how long after their time they took them |
 //!
 //! The label `namespace` is that of the locker. The label `lock` is there only if a function gives it: see
 //! [`MetricsObserver::labelled`]. A million names are a million series otherwise, for which recorders have no room.
@@ -60,6 +64,10 @@ const GAVE_UP: &str = "crosslock_gave_up_total";
 const RENEWALS_FAILED: &str = "crosslock_renewals_failed_total";
 const OUTAGES: &str = "crosslock_outages_total";
 const BROKEN: &str = "crosslock_broken_total";
+const TASKS_INSERTED: &str = "crosslock_tasks_inserted_total";
+const TASKS_TAKEN: &str = "crosslock_tasks_taken_total";
+const TASKS_ENDED: &str = "crosslock_tasks_ended_total";
+const TASK_LATE: &str = "crosslock_task_late_seconds";
 
 /// Counts what happens to locks, by the recorder of the `metrics` crate that the program has installed: see
 /// [the table](self).
@@ -192,6 +200,32 @@ impl Observer for MetricsObserver {
             Event::Broken {
                 namespace, name, ..
             } => self.series(namespace, name).count(BROKEN),
+            Event::TasksInserted {
+                namespace,
+                name,
+                tasks,
+            } => self
+                .series(namespace, name)
+                .count_many(TASKS_INSERTED, tasks),
+            Event::TaskTaken {
+                namespace,
+                name,
+                late,
+                ..
+            } => {
+                let series = self.series(namespace, name);
+                series.count(TASKS_TAKEN);
+                series.record(TASK_LATE, late);
+            }
+            Event::TaskEnded {
+                namespace,
+                name,
+                how,
+                ..
+            } => self
+                .series(namespace, name)
+                .with("how", how)
+                .count(TASKS_ENDED),
             Event::Renewed { .. } | Event::OutageEnded { .. } => {}
         }
     }
@@ -214,6 +248,11 @@ impl Series {
 
     fn count(&self, name: &'static str) {
         counter!(name, self.0.clone()).increment(1);
+    }
+
+    fn count_many(&self, name: &'static str, number: usize) {
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        counter!(name, self.0.clone()).increment(number);
     }
 
     fn add(&self, name: &'static str, difference: f64) {
@@ -266,6 +305,8 @@ fn describe() {
     describe_histogram!(WAIT, Unit::Seconds, waits);
     let holds = "How long locks were held, until released or found lost.";
     describe_histogram!(HOLD, Unit::Seconds, holds);
+    let lateness = "How long after their time tasks were taken.";
+    describe_histogram!(TASK_LATE, Unit::Seconds, lateness);
     let gauges = [
         (HELD, "Guards that hold a lock now."),
         (WAITING, "Calls that wait for a lock now."),
@@ -284,6 +325,12 @@ fn describe() {
             "Outages, one for each call and each lease that met it.",
         ),
         (BROKEN, "Locks that this program took from their holders."),
+        (
+            TASKS_INSERTED,
+            "Tasks that were inserted into delay queues.",
+        ),
+        (TASKS_TAKEN, "Tasks that workers took."),
+        (TASKS_ENDED, "Tasks that workers ended."),
     ];
     for (name, text) in counters {
         describe_counter!(name, Unit::Count, text);

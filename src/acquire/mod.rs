@@ -69,6 +69,12 @@ impl Calls<'_> {
         self.try_lock_for(claim, deadline.saturating_duration_since(time::now()))
     }
 
+    /// One that waits until then, whatever number of attempts the options allow a call for a lock.
+    #[cfg(feature = "delay")]
+    pub(crate) fn wait_until(self, claim: &Claim, deadline: Deadline) -> Result<Option<LockGuard>> {
+        self.acquire(claim, deadline, None, Ok)
+    }
+
     /// One that asks the engine, and takes nothing.
     pub(crate) fn ask<T>(
         self,

@@ -48,6 +48,10 @@ impl WaitLog {
         let (namespace, name) = (claim.key.namespace(), claim.key.name());
         let observer = &core.options.observer;
         observer.tell(|| Event::Waiting { namespace, name });
+        if claim.mode == Mode::Task {
+            // Nobody has what isn't due.
+            return;
+        }
         log::debug!("waiting for lock {name:?}, which {whose}");
         self.suspicion = self.suspect(claim, core);
     }

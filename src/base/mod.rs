@@ -44,6 +44,10 @@ pub(crate) use self::{
     observer::{Event, Observer, Observers},
     options::Options,
     owner::Owner,
+    task::{
+        Due, IfExists, NewTask, Policy, TaskAnswer, TaskCall, TaskCounts, TaskEnd, TaskRecord,
+        TaskState,
+    },
     ticket::{Adopter, LeaseTicket},
     token::{Ending, Token},
 };

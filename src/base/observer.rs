@@ -66,6 +66,8 @@ pub trait Observer: Send + Sync {
 ///   reading one, which has a token of its own.
 /// - Events of one lease come in the order in which they happen. Those of several threads may overtake each other.
 ///
+/// - The lease of a task of a delay queue is told as that of a lock by the queue's name, and the task besides.
+///
 /// The name of several locks that are held by one guard is that of
 /// [`LockGuard::name`](crate::LockGuard::name): the text has all names.
 ///
@@ -210,6 +212,46 @@ pub enum Event<'a> {
         name: &'a str,
         /// How many leases it has ended.
         holders: usize,
+    },
+    /// Tasks were inserted into a delay queue.
+    #[non_exhaustive]
+    TasksInserted {
+        /// The queue's namespace.
+        namespace: &'a str,
+        /// The queue's name.
+        name: &'a str,
+        /// How many.
+        tasks: usize,
+    },
+    /// A worker has a task. Its lease is told as that of a lock, by the name of the queue.
+    #[non_exhaustive]
+    TaskTaken {
+        /// The queue's namespace.
+        namespace: &'a str,
+        /// The queue's name.
+        name: &'a str,
+        /// The task's id.
+        id: &'a str,
+        /// The fencing token.
+        token: u64,
+        /// Which try it is: 1 for the first.
+        attempt: u32,
+        /// How long after its time it was taken, by the engine's clock.
+        late: Duration,
+    },
+    /// A worker has ended a task, or dropped it.
+    #[non_exhaustive]
+    TaskEnded {
+        /// The queue's namespace.
+        namespace: &'a str,
+        /// The queue's name.
+        name: &'a str,
+        /// The task's id.
+        id: &'a str,
+        /// The fencing token.
+        token: u64,
+        /// `done`, `retried` or `buried`, as the worker says. A task that is retried after its last try is buried.
+        how: &'static str,
     },
 }
 

@@ -52,10 +52,7 @@ impl Heartbeat {
     /// The lock was found taken.
     pub(super) fn answered(&mut self, taken: &Taken, pace: &mut Pace<'_>) {
         self.queue_length = taken.queue_length;
-        // The server's clock counts whole milliseconds.
-        let left = taken
-            .remaining
-            .map_or(Duration::MAX, |left| left + Duration::from_millis(1));
+        let left = taken.remaining.unwrap_or(Duration::MAX);
         self.allowed = Some(if taken.is_handed_on {
             // The first waiter that asks then finds the lease over, for all of them.
             left.saturating_add(

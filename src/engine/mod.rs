@@ -29,7 +29,8 @@ use std::{fmt, fs::File, io, time::Duration};
 pub(crate) use self::change::{Answer, Change, Done, Gone, Grant, Outcome, Release, Request};
 use crate::base::{
     Cause, Deadline, Error, Finding, Holder, Inspection, Key, LostReason, Mode, Namespace, Options,
-    Owner, Prefer, Result, Stored, Waits, sys::sync::Mutex, token::HAND_OVERS,
+    Owner, Prefer, Result, Stored, TaskAnswer, TaskCall, Waits, sys::sync::Mutex,
+    token::HAND_OVERS,
 };
 
 mod change;
@@ -111,6 +112,12 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         Err(unsupported(self.endpoint(), "values"))
     }
 
+    /// Does something with the tasks of a delay queue. A worker gets one by a [`Wait`] with [`Mode::Task`], and what is
+    /// stored with the release of its lease says how the task ends: [`TaskEnd`](crate::base::task::TaskEnd).
+    fn tasks(&self, _key: &Key, _call: TaskCall<'_>, _deadline: &Deadline) -> Result<TaskAnswer> {
+        Err(unsupported(self.endpoint(), DELAY_QUEUES))
+    }
+
     /// For errors: where the value is stored.
     fn value_key(&self, key: &Key) -> String {
         key.name().to_owned()
@@ -175,6 +182,8 @@ pub(crate) struct Capabilities {
     pub(crate) most_names: usize,
     /// Whether readers or writers can be preferred.
     pub(crate) preference: bool,
+    /// Whether there are delay queues.
+    pub(crate) tasks: bool,
     /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
     pub(crate) leases_expire: bool,
     /// By how much less than its ttl a lease is valid, because servers whose clocks differ may take each other's place.
@@ -189,6 +198,7 @@ impl Default for Capabilities {
         Capabilities {
             most_names: usize::MAX,
             preference: true,
+            tasks: false,
             leases_expire: true,
             clock_skew: Duration::ZERO,
             hand_overs: HAND_OVERS,
@@ -202,6 +212,9 @@ impl Capabilities {
         if mode == Mode::Shared && prefer != Prefer::Fair && !self.preference {
             return Err(unsupported(endpoint, "a preference for readers or writers"));
         }
+        if mode == Mode::Task && !self.tasks {
+            return Err(unsupported(endpoint, DELAY_QUEUES));
+        }
         Ok(())
     }
 
@@ -214,6 +227,8 @@ impl Capabilities {
         Ok(())
     }
 }
+
+const DELAY_QUEUES: &str = "delay queues";
 
 /// The error for what the engine at `endpoint` can't do.
 pub(crate) fn unsupported(endpoint: &str, what: &str) -> Error {

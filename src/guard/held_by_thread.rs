@@ -40,10 +40,11 @@ struct Lock {
 
 /// Keeps in mind what this thread has taken, whoever releases it.
 ///
-/// Permits aren't: to take some for others, and to wait until they give them back, is what semaphores are for.
+/// Permits aren't: to take some for others, and to wait until they give them back, is what semaphores are for. Nor are
+/// tasks: a worker may have several.
 pub(crate) fn remember(held: &Arc<Held>, mode: Mode, process: Process) {
     const FEW: usize = 8;
-    if matches!(mode, Mode::Permits { .. }) {
+    if matches!(mode, Mode::Permits { .. } | Mode::Task) {
         return;
     }
     // A thread that is ending has nothing to remember it by.

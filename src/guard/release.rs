@@ -18,6 +18,8 @@ use crate::base::limits::GRACE;
 use crate::base::{
     BootInstant, Deadline, Error, ErrorChain, LostReason, Result, limits::RELEASE, sys::time,
 };
+#[cfg(feature = "delay")]
+use crate::base::{Event, Key};
 use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 use crate::lease::{Lease, deferred_release::DeferredRelease};
 use crate::queue::{Turn, TurnState};
@@ -397,6 +399,21 @@ impl LockGuard {
         if let Some(renewer) = self.renewer.take() {
             self.core.renewers.give_back(renewer);
         }
+    }
+}
+
+/// For the tasks of delay queues.
+#[cfg(feature = "delay")]
+impl LockGuard {
+    /// Whether a call has ended it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.monitor.has_ended()
+    }
+
+    /// Tells the observer what has happened to a task.
+    pub(crate) fn tell<'a>(&'a self, event: impl FnOnce(&'a Key, u64) -> Event<'a>) {
+        let observer = &self.core.options.observer;
+        observer.tell(|| event(&self.claim.key, self.token.number));
     }
 }
 

@@ -337,12 +337,8 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     }
 
     fn parse(&self, stored: Option<&[u8]>) -> Result<T> {
-        let parsed = serde_json::from_slice(stored.unwrap_or(&self.init));
-        parsed.map_err(|e| Error::Corrupt {
-            name: self.claim.key.name().to_owned(),
-            key: self.value_key(),
-            reason: why_corrupt::<T>(&e),
-        })
+        let stored = stored.unwrap_or(&self.init);
+        from_json(self.claim.key.name(), || self.value_key(), stored)
     }
 }
 
@@ -364,7 +360,7 @@ impl<T> fmt::Debug for ValueLock<T> {
 }
 
 /// Refuses a value that could be written but not read again, as a float that is no number.
-fn to_json<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<Arc<[u8]>> {
+pub(crate) fn to_json<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<Arc<[u8]>> {
     let written = serde_json::to_vec(value);
     let checked = written.and_then(|json| serde_json::from_slice::<T>(&json).map(|_| json));
     let json = checked.map_err(|e| Error::InvalidValue {
@@ -372,6 +368,19 @@ fn to_json<T: Serialize + DeserializeOwned>(name: &str, value: &T) -> Result<Arc
         reason: e.to_string(),
     })?;
     Ok(json.into())
+}
+
+/// `key` says where it is stored.
+pub(crate) fn from_json<T: DeserializeOwned>(
+    name: &str,
+    key: impl FnOnce() -> String,
+    json: &[u8],
+) -> Result<T> {
+    serde_json::from_slice(json).map_err(|e| Error::Corrupt {
+        name: name.to_owned(),
+        key: key(),
+        reason: why_corrupt::<T>(&e),
+    })
 }
 
 /// What serde says of it, without what is stored there, which may be a secret.

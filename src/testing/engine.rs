@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::world::{ENDPOINT, Waiting, World, cut};
 use crate::base::{
     Deadline, Ending, Error, Finding, Holder, Inspection, Key, Namespace, Options, Result, Stored,
-    sys::time,
+    TaskAnswer, TaskCall, sys::time,
 };
 use crate::engine::{
-    Answer, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Request, Revocations, Wait,
-    memory::MemoryEngine,
+    Answer, Capabilities, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Request,
+    Revocations, Wait, memory::MemoryEngine,
 };
 
 /// The engine of a fake's locker.
@@ -120,6 +120,16 @@ impl Engine for FakeEngine {
             memory.change(request, change, &Deadline::NEVER)
         });
         changed.map_err(|failed| failed.error)?
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.memory().capabilities()
+    }
+
+    fn tasks(&self, key: &Key, call: TaskCall<'_>, deadline: &Deadline) -> Result<TaskAnswer> {
+        self.caller(Some(key.name()), deadline, |memory| {
+            memory.tasks(key, call, &Deadline::NEVER)
+        })
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {

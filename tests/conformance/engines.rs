@@ -114,3 +114,33 @@ macro_rules! suite_in_part {
         }
     };
 }
+
+/// Each engine that has delay queues.
+#[cfg(feature = "delay")]
+macro_rules! for_every_engine_with_queues {
+    ($($all:tt)*) => {
+        mod memory_queues {
+            suite!(crate::Place::memory(); $($all)*);
+        }
+
+        #[cfg(feature = "redis")]
+        mod redis_queues {
+            suite!(crate::Place::redis(); $($all)*);
+        }
+
+        #[cfg(feature = "redis")]
+        mod replicated_queues {
+            suite!(crate::Place::replicated(); $($all)*);
+        }
+
+        #[cfg(feature = "redis")]
+        mod sentinels_queues {
+            suite!(crate::Place::sentinels(); $($all)*);
+        }
+
+        #[cfg(feature = "redis")]
+        mod cluster_queues {
+            suite!(crate::Place::cluster(); $($all)*);
+        }
+    };
+}

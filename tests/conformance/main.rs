@@ -4,6 +4,8 @@ mod at_least;
 mod break_lock;
 mod cancel;
 mod close;
+#[cfg(feature = "delay")]
+mod delay;
 #[macro_use]
 mod engines;
 mod exclusion;
@@ -277,6 +279,36 @@ for_every_engine! {
             reader_starves_where_writers_are_preferred_and_only_there
             kept_lock_goes_to_those_whom_its_writer_would_let_in
         }
+    }
+}
+
+#[cfg(feature = "delay")]
+for_every_engine_with_queues! {
+    delay {
+        task_is_taken_when_it_is_due_and_not_before
+        tasks_come_in_the_order_of_their_times
+        many_are_inserted_together_and_come_in_their_order
+        time_of_a_wall_clock_counts
+        id_is_known_while_it_is_there_and_after_it_is_done
+        old_task_is_kept_reset_or_replaced
+        only_what_is_not_running_is_reset_and_removed
+        task_that_is_dropped_is_tried_again_by_its_backoff
+        task_is_tried_again_when_its_worker_says
+        task_is_buried_after_its_last_try_and_kicked
+        task_of_a_vanished_worker_runs_again_when_its_lease_ends
+        vanished_worker_of_the_last_try_buries_its_task
+        lease_is_renewed_for_several_ttls
+        tokens_increase_from_task_to_task
+        worker_that_waits_hears_of_an_earlier_task
+        worker_that_waits_hears_of_a_task_that_is_due_at_once
+        workers_are_served_in_their_order
+        each_of_many_tasks_is_done_once_by_many_workers
+        wait_for_a_task_ends_in_time
+        wait_for_a_task_is_cancelled
+        handler_that_fails_or_panics_is_called_again
+        drop_of_workers_waits_for_those_that_work
+        values_that_do_not_fit_are_refused_or_buried
+        queues_and_locks_of_a_name_are_apart
     }
 }
 

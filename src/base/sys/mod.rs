@@ -23,6 +23,15 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     thread.spawn(work).map(drop)
 }
 
+/// Starts a thread that is joined.
+#[cfg(feature = "delay")]
+pub(crate) fn spawn_joined(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
 /// Starts a thread with a stack of its own size, in bytes.
 pub(crate) fn spawn_with_stack(
     name: &str,

@@ -6,19 +6,20 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::{collections::HashMap, time::Duration};
 
-use super::rules::{Table, Values};
+use super::rules::{Table, Values, tasks::Tasks};
 use super::{
-    Answer, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Receivers, Request,
-    Revocations, Wait,
+    Answer, Capabilities, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Receivers,
+    Request, Revocations, Wait,
 };
 #[cfg(feature = "testing")]
-use crate::base::BootInstant;
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::{
-    AfterFork, BootClock, Clock, Deadline, Finding, ForkLocal, Holder, Inspection, Key, LostReason,
-    Namespace, Options, Owner, Result, Stored, fork::get_or_make, sys::time,
+    AfterFork, BootClock, BootInstant, Clock, Deadline, Finding, ForkLocal, Holder, Inspection,
+    Key, LostReason, Mode, Namespace, Options, Owner, Result, Stored, TaskAnswer, TaskCall,
+    fork::get_or_make, sys::time,
 };
 
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -48,6 +49,7 @@ struct Memory {
 struct State {
     names: Table,
     values: Contents,
+    queues: Queues,
     /// What notifies the owners whose threads wait.
     sleepers: HashMap<Owner, Arc<Condvar>>,
 }
@@ -65,6 +67,9 @@ impl Values for Contents {
         Ok(())
     }
 }
+
+/// The delay queues in use.
+type Queues = HashMap<Key, Tasks>;
 
 /// The memories of this process. A child begins with new ones.
 #[derive(Debug, Default)]
@@ -133,6 +138,7 @@ impl MemoryEngine {
             names,
             values,
             sleepers,
+            ..
         } = &mut *state;
         let done = change(names.at(now), values);
         for owner in names.take_granted().into_iter().filter_map(|one| one.owner) {
@@ -145,6 +151,9 @@ impl MemoryEngine {
 
     /// Asks once.
     pub(crate) fn ask(&self, request: Request<'_>, waits: bool) -> Result<Answer> {
+        if request.claim.mode == Mode::Task {
+            return Ok(self.ask_for_task(request, waits));
+        }
         self.changed(|names, values| names.ask(request, waits, values))
     }
 
@@ -162,7 +171,7 @@ impl MemoryEngine {
         let mut state = self.state().lock();
         let owner = request.owner;
         state.sleepers.insert(owner.clone(), condvar.clone());
-        while let Some(changes) = state.names.changes(request) {
+        while let Some(changes) = state.changes(request, self.clock.now()) {
             if until.is_over() {
                 break;
             }
@@ -177,9 +186,30 @@ impl MemoryEngine {
     }
 }
 
+impl State {
+    /// When an owner that waits is to ask, if nobody notifies it before: `None` at once.
+    fn changes(&self, request: Request<'_>, now: BootInstant) -> Option<BootInstant> {
+        match request.claim.mode {
+            Mode::Task => MemoryEngine::task_changes(self, request, now),
+            _ => self.names.changes(request),
+        }
+    }
+}
+
 impl Engine for MemoryEngine {
     fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            tasks: true,
+            ..Capabilities::default()
+        }
+    }
+
+    fn tasks(&self, key: &Key, call: TaskCall<'_>, _deadline: &Deadline) -> Result<TaskAnswer> {
+        Ok(self.call_tasks(key, call))
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
@@ -192,6 +222,9 @@ impl Engine for MemoryEngine {
         change: Change<'_>,
         _deadline: &Deadline,
     ) -> Result<Outcome> {
+        if request.claim.mode == Mode::Task {
+            return Ok(self.change_task(request, change));
+        }
         self.changed(|names, values| names.change(request, change, values))
     }
 
@@ -273,7 +306,11 @@ impl Wait for MemoryWait {
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        let pause = pace.next_pause().min(request.ttl / 3);
+        // A worker is called when it is to ask.
+        let pause = match request.claim.mode {
+            Mode::Task if !pace.counted => pace.until.remaining(),
+            _ => pace.next_pause().min(request.ttl / 3),
+        };
         self.0.wait(request, pause, pace.until);
         None
     }
@@ -285,7 +322,7 @@ impl MemoryEngine {
     /// When an owner that waits may come in without anybody's doing; `None` when it may now.
     pub(crate) fn changes(&self, request: Request<'_>) -> Option<BootInstant> {
         let now = self.clock.now();
-        let at = self.state().lock().names.changes(request)?;
+        let at = self.state().lock().changes(request, now)?;
         (now < at).then_some(at)
     }
 

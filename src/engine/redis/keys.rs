@@ -14,7 +14,7 @@
 use std::sync::OnceLock;
 
 use super::settings::Kind;
-use crate::base::{Key, fork::get_or_make};
+use crate::base::{Key, Mode, fork::get_or_make};
 
 /// The keys of a name, all on one cluster slot.
 #[derive(Debug, PartialEq)]
@@ -23,6 +23,7 @@ pub(super) struct Keys {
     /// The names of the others, one behind the other: memory is asked for once.
     others: String,
     tag: usize,
+    endings: &'static [&'static str; 6],
 }
 
 /// What the others end in, in the order in which the scripts have them.
@@ -35,6 +36,16 @@ const OTHERS: [&str; 6] = [
     ":value",
 ];
 
+/// What the keys of a delay queue end in, behind that of its tasks.
+const OF_TASKS: [&str; 6] = [
+    ":due",
+    ":ends",
+    ":workers",
+    ":line",
+    ":waiting",
+    ":finished",
+];
+
 /// Where the queue, the first of the keys of waiters, stands among the keys, and where the holders do, behind them.
 pub(super) const QUEUE: usize = 2;
 pub(super) const HOLDERS: usize = 5;
@@ -45,43 +56,66 @@ pub(super) const VALUE: usize = OTHERS.len();
 impl Keys {
     pub(super) fn of(key: &Key) -> Self {
         let (namespace, name) = (key.namespace(), key.name());
-        if !namespace.is_empty() {
-            let lock = ["{", namespace, ":", name, "}"].concat();
-            return Keys::beside(lock, None);
-        }
+        let tag = Keys::tag_of(key);
         // Without a namespace the lock is where other programs have it.
-        let tag = if !has_hash_tag(name) {
+        let lock = if namespace.is_empty() {
+            name.to_owned()
+        } else {
+            tag.clone()
+        };
+        Keys::beside(lock, &tag, &OTHERS)
+    }
+
+    /// Those of the delay queue of that name. The first is that of its tasks.
+    pub(super) fn of_tasks(key: &Key) -> Self {
+        let tag = Keys::tag_of(key);
+        Keys::beside([&*tag, ":tasks"].concat(), &tag, &OF_TASKS)
+    }
+
+    /// What a claim is about.
+    pub(super) fn of_mode(mode: Mode) -> fn(&Key) -> Self {
+        match mode {
+            Mode::Task => Keys::of_tasks,
+            _ => Keys::of,
+        }
+    }
+
+    /// What decides on the slot, in braces.
+    fn tag_of(key: &Key) -> String {
+        let (namespace, name) = (key.namespace(), key.name());
+        if !namespace.is_empty() {
+            return ["{", namespace, ":", name, "}"].concat();
+        }
+        if !has_hash_tag(name) {
             ["{", name, "}"].concat()
         } else if name.starts_with('{') && name.ends_with('}') {
             // Those of `{x}` are not those of `x`.
             [name, ":"].concat()
         } else {
             name.to_owned()
-        };
-        Keys::beside(name.to_owned(), Some(tag))
+        }
     }
 
-    /// `tag` decides on the slot, if the lock's key doesn't.
-    fn beside(lock: String, tag: Option<String>) -> Self {
-        let tag = tag.as_deref().unwrap_or(&lock);
-        let length: usize = OTHERS.iter().map(|other| tag.len() + other.len()).sum();
+    fn beside(lock: String, tag: &str, endings: &'static [&'static str; 6]) -> Self {
+        let length: usize = endings.iter().map(|ending| tag.len() + ending.len()).sum();
         let mut others = String::with_capacity(length);
-        for other in OTHERS {
+        for ending in endings {
             others.push_str(tag);
-            others.push_str(other);
+            others.push_str(ending);
         }
         Keys {
             tag: tag.len(),
             others,
             lock,
+            endings,
         }
     }
 
     pub(super) fn all(&self) -> [&str; VALUE + 1] {
         let mut keys = [self.lock.as_str(); VALUE + 1];
         let mut rest = self.others.as_str();
-        for (key, other) in keys[1..].iter_mut().zip(OTHERS) {
-            (*key, rest) = rest.split_at(self.tag + other.len());
+        for (key, ending) in keys[1..].iter_mut().zip(self.endings) {
+            (*key, rest) = rest.split_at(self.tag + ending.len());
         }
         keys
     }

@@ -12,12 +12,15 @@ use super::keys::{Keys, slot_of};
 use super::lock_scripts::{LockScripts, millis, mode, number};
 use super::script::{Call, Needs, SameConnection};
 use super::{reply::check_length, server::Answer};
-use crate::base::{Claim, Deadline, Ending, Error, Key, Result, Token, sys};
+use crate::base::{Claim, Deadline, Ending, Error, Key, Mode, Result, Token, sys};
 use crate::engine::{Change, Done, Failed, Gone, Outcome, Release, Request};
 
 const RENEW: [&str; 2] = ["lock/renew", "all/renew"];
 const RELEASE: [&str; 2] = ["lock/release", "all/release"];
 const ADOPT: [&str; 2] = ["lock/adopt", "all/adopt"];
+/// Those of a task are beside its queue's.
+const RENEW_TASK: [&str; 2] = ["task/renew"; 2];
+const END_TASK: [&str; 2] = ["task/finish"; 2];
 /// Only a single name can be held to read. A part is raised by the script for several names.
 const DOWNGRADE: [&str; 2] = ["lock/downgrade"; 2];
 const RAISE: [&str; 2] = ["all/raise"; 2];
@@ -83,6 +86,11 @@ impl LockScripts {
                 (ADOPT, ttl, mode, from, Some(counter))
             }
             Change::GiveAway => return None,
+        };
+        let script = match (request.claim.mode, script) {
+            (Mode::Task, RENEW) => RENEW_TASK,
+            (Mode::Task, RELEASE) => END_TASK,
+            (_, script) => script,
         };
         let arguments = [
             Some(first.as_bytes()),

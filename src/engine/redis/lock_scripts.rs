@@ -104,8 +104,13 @@ impl LockScripts {
         let call = self.acquisition(request, if_taken);
         let answer = self.send(request, &call, deadline)?;
         // It may be a grant that was changed on its way.
-        let acquired =
-            acquired(answer.value).ok_or_else(|| Failed::sent(self.surprised(request.key())))?;
+        let unit = match request.claim.mode {
+            Mode::Task => Duration::from_micros,
+            // The server's clock counts whole milliseconds.
+            _ => |millis| Duration::from_millis(millis + 1),
+        };
+        let acquired = acquired(answer.value, unit)
+            .ok_or_else(|| Failed::sent(self.surprised(request.key())))?;
         match (&acquired, answer.shortfall) {
             (Acquired::Granted { .. }, Some(shortfall)) => {
                 Err(Failed::sent(self.unconfirmed(request.key(), shortfall)))
@@ -139,7 +144,11 @@ impl LockScripts {
             ..Needs::default()
         };
         let arguments = arguments.map(|one| one.map(str::as_bytes));
-        self.call_for(request, ["lock/acquire", "all/acquire"], needs, &arguments)
+        let script = match request.claim.mode {
+            Mode::Task => ["task/take"; 2],
+            _ => ["lock/acquire", "all/acquire"],
+        };
+        self.call_for(request, script, needs, &arguments)
     }
 
     /// Sends it to the server of its names.
@@ -167,6 +176,22 @@ impl LockScripts {
     ) -> Result<Value> {
         let answer = self.servers.call(route, command, deadline);
         Ok(answer.map_err(|e| self.error(key, e.error))?.value)
+    }
+
+    /// The same, if replicas have what it wrote, where the options say so.
+    pub(super) fn confirmed(
+        &self,
+        key: &Key,
+        route: Route<'_>,
+        command: &dyn Command,
+        deadline: &Deadline,
+    ) -> Result<Value> {
+        let answer = self.servers.call(route, command, deadline);
+        let answer = answer.map_err(|e| self.error(Some(key), e.error))?;
+        match answer.shortfall {
+            Some(shortfall) => Err(self.unconfirmed(key, shortfall)),
+            None => Ok(answer.value),
+        }
     }
 
     pub(super) fn unconfirmed(&self, key: &Key, shortfall: Shortfall) -> Error {
@@ -248,13 +273,15 @@ pub(super) fn mode(claim: &Claim, asks: bool) -> Cow<'static, str> {
         (Mode::Exclusive, _) => "x".into(),
         (Mode::Shared, Prefer::Readers) if asks => "R".into(),
         (Mode::Shared, _) => "r".into(),
+        (Mode::Task, _) => "t".into(),
         (permits, _) => permits.to_string().into(),
     }
 }
 
-fn acquired(value: Value) -> Option<Acquired> {
+/// `unit` is that of the time for which a lock stays taken.
+fn acquired(value: Value, unit: fn(u64) -> Duration) -> Option<Acquired> {
     match value {
-        Value::Array(parts) if parts.len() != 2 => taken(&parts).map(Acquired::Taken),
+        Value::Array(parts) if parts.len() != 2 => taken(&parts, unit).map(Acquired::Taken),
         value => Some(match number(value)? {
             (0, None) => Acquired::Broken,
             (token, value) => Acquired::Granted {
@@ -265,7 +292,7 @@ fn acquired(value: Value) -> Option<Acquired> {
     }
 }
 
-fn taken(parts: &[Value]) -> Option<Taken> {
+fn taken(parts: &[Value], unit: fn(u64) -> Duration) -> Option<Taken> {
     match *parts {
         [
             Value::Int(remaining),
@@ -275,7 +302,7 @@ fn taken(parts: &[Value]) -> Option<Taken> {
             Value::Int(queue_length),
             ref holder @ ..,
         ] => Some(Taken {
-            remaining: remaining.try_into().ok().map(Duration::from_millis),
+            remaining: remaining.try_into().ok().map(unit),
             counter: counter.try_into().ok()?,
             was_queued: was_queued == 1,
             is_handed_on: is_handed_on == 1,
@@ -338,7 +365,7 @@ mod tests {
             Value::Array(vec![]),
             Value::Array(vec![Value::Int(5), Value::Okay]),
         ] {
-            assert_eq!(acquired(value), None);
+            assert_eq!(acquired(value, Duration::from_millis), None);
         }
         let forever = [-1, 4, 0, 0, 0].map(Value::Int);
         let taken = |holder| {
@@ -352,21 +379,39 @@ mod tests {
             })
         };
         let mut forever = forever.to_vec();
-        assert_eq!(acquired(Value::Array(forever.clone())), Some(taken(None)));
+        assert_eq!(
+            acquired(Value::Array(forever.clone()), Duration::from_millis),
+            Some(taken(None))
+        );
         forever.push(Value::BulkString(b"host/1/2".into()));
         let holder = Some("host/1/2".to_owned());
-        assert_eq!(acquired(Value::Array(forever)), Some(taken(holder)));
+        assert_eq!(
+            acquired(Value::Array(forever), Duration::from_millis),
+            Some(taken(holder))
+        );
         let token = Token {
             number: 7,
             abandoned: true,
         };
-        assert_eq!(acquired(Value::Int(0)), Some(Acquired::Broken));
+        assert_eq!(
+            acquired(Value::Int(0), Duration::from_millis),
+            Some(Acquired::Broken)
+        );
         let granted = |value| Some(Acquired::Granted { token, value });
-        assert_eq!(acquired(Value::Int(7)), granted(None));
+        assert_eq!(
+            acquired(Value::Int(7), Duration::from_millis),
+            granted(None)
+        );
         let with = |value| Value::Array(vec![Value::Int(7), value]);
-        assert_eq!(acquired(with(Value::Nil)), granted(Some(None)));
+        assert_eq!(
+            acquired(with(Value::Nil), Duration::from_millis),
+            granted(Some(None))
+        );
         let value = Some(b"1".as_slice().into());
         let text = Value::BulkString(b"1".into());
-        assert_eq!(acquired(with(text)), granted(Some(value)));
+        assert_eq!(
+            acquired(with(text), Duration::from_millis),
+            granted(Some(value))
+        );
     }
 }

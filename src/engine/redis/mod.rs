@@ -21,6 +21,7 @@ use self::{inbox::Inbox, leases::Held, script::Route, several::Waiting, waiter::
 use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
 use crate::base::{
     Clock, Deadline, Finding, Holder, Inspection, Key, Namespace, Options, Result, Stored,
+    TaskAnswer, TaskCall,
 };
 
 mod connection;
@@ -38,6 +39,7 @@ mod server;
 mod servers;
 mod settings;
 mod several;
+mod tasks;
 mod waiter;
 
 #[derive(Debug)]
@@ -106,6 +108,7 @@ impl Engine for RedisEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             clock_skew: self.clock_skew,
+            tasks: true,
             ..Capabilities::default()
         }
     }
@@ -178,6 +181,10 @@ impl Engine for RedisEngine {
         let (route, call) = (Route::anew(&keys.lock), call.once());
         let value = scripts.value(Some(key), route, &call, deadline)?;
         broken(value).ok_or_else(|| scripts.surprised(key))
+    }
+
+    fn tasks(&self, key: &Key, call: TaskCall<'_>, deadline: &Deadline) -> Result<TaskAnswer> {
+        self.scripts.tasks(key, call, deadline)
     }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {

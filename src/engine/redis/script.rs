@@ -6,7 +6,7 @@ use ::redis::Cmd;
 
 use super::keys::{HOLDERS, Keys, QUEUE, VALUE};
 use super::lua;
-use crate::base::Claim;
+use crate::base::{Claim, Mode};
 
 /// A script of `lua/`.
 #[derive(Debug)]
@@ -170,11 +170,16 @@ impl Script {
         needs: Needs<'a>,
         arguments: &[Option<&[u8]>],
     ) -> Call<'a> {
-        let keys: Vec<_> = claim.keys().iter().map(Keys::of).collect();
-        let passed = if needs.value { VALUE + 1 } else { VALUE };
+        let keys: Vec<_> = claim.keys().iter().map(Keys::of_mode(claim.mode)).collect();
+        let is_task = claim.mode == Mode::Task;
+        let passed = if needs.value || is_task {
+            VALUE + 1
+        } else {
+            VALUE
+        };
         let needed = keys.iter().flat_map(|keys| {
             let mut all = keys.all();
-            if needs.lease_only {
+            if needs.lease_only && !is_task {
                 // In the place of a key that isn't needed stands the lock's.
                 let end = if claim.is_exclusive() { VALUE } else { HOLDERS };
                 all[QUEUE..end].fill(&keys.lock);
@@ -197,6 +202,12 @@ impl Call<'_> {
     /// The same, but it isn't carried out twice.
     pub(super) fn once(mut self) -> Self {
         self.needs.once = true;
+        self
+    }
+
+    /// The same, but replicas must have what it writes, where the options say so.
+    pub(super) fn for_replicas(mut self) -> Self {
+        self.needs.replicas = true;
         self
     }
 

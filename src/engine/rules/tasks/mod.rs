@@ -13,11 +13,9 @@ mod shown;
 mod single;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::base::task::{Due, NewTask, Policy, TaskAnswer, TaskCall, TaskEnd, TaskRecord};
-use crate::base::token::Token;
+use crate::base::{Due, NewTask, Policy, TaskAnswer, TaskCall, TaskEnd, TaskRecord, Token};
 
 /// Microseconds of the engine's clock.
 pub(crate) type Micros = u64;

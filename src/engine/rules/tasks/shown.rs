@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Micros, Tasks};
-use crate::base::task::{TaskCounts, TaskRecord, TaskState};
+use crate::base::{TaskCounts, TaskRecord, TaskState};
 
 impl Tasks {
     pub(super) fn record(&self, id: &str, now: Micros, wall: Micros) -> Option<TaskRecord> {

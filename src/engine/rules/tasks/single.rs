@@ -1,11 +1,9 @@
 //! What becomes of single tasks: how they are inserted, taken, tried again, buried and finished.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Asked, MOST_ENDED, Micros, Task, Tasks, after};
-use crate::base::task::{IfExists, NewTask};
-use crate::base::token::Token;
+use crate::base::{IfExists, NewTask, Token};
 
 /// What is said of a task whose worker vanished.
 const VANISHED: &str = "its worker vanished";

@@ -1,0 +1,121 @@
+//! A task that is about to be inserted under an id of the program's.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{DelayQueue, TaskId, queue::since_1970};
+use crate::base::{Due, IfExists, NewTask, Policy, Result, sys};
+
+/// A task that is about to be inserted under an id that the program chose: see [`DelayQueue::entry`].
+///
+/// Setters chain, and [`insert`](Self::insert) inserts.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let mail = locker.delay_queue::<String>("entry-example")?;
+/// let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3600));
+/// let is_new = mail
+///     .entry("invoice-17")
+///     .after(hour)
+///     .tries(5)
+///     .backoff(second, hour)
+///     .insert(&"to: ada".to_owned())?;
+/// assert!(is_new);
+/// assert!(!mail.entry("invoice-17").insert(&"again".to_owned())?);
+/// # Ok::<(), crosslock::Error>(())
+/// ```
+#[must_use = "an entry is inserted by `insert`"]
+pub struct Entry<'a, T> {
+    queue: &'a DelayQueue<T>,
+    id: TaskId,
+    due: Due,
+    policy: Policy,
+    if_exists: IfExists,
+}
+
+impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
+    pub(super) fn new(queue: &'a DelayQueue<T>, id: TaskId) -> Self {
+        Entry {
+            queue,
+            id,
+            due: Due::After(Duration::ZERO),
+            policy: queue.policy,
+            if_exists: IfExists::Keep,
+        }
+    }
+
+    /// Sets how long after its insert the task is due, by the engine's clock. By default it is due at once.
+    pub fn after(self, delay: Duration) -> Self {
+        let due = Due::After(delay);
+        Entry { due, ..self }
+    }
+
+    /// Sets the time when the task is due. A time that has passed is now.
+    pub fn at(self, time: SystemTime) -> Self {
+        let due = Due::At(since_1970(time));
+        Entry { due, ..self }
+    }
+
+    /// Sets how often the task is tried before it is buried, 0 for ever. 25 by default.
+    ///
+    /// A try counts from when a worker takes the task, also if that worker vanishes.
+    pub fn tries(mut self, tries: u32) -> Self {
+        self.policy.tries = tries;
+        self
+    }
+
+    /// Sets how long the task waits after its first try, and the longest wait. The wait doubles after each try. 1 s and 1
+    /// h by default; in whole milliseconds.
+    ///
+    /// A part of up to a fifth is taken off at random, so that tasks that fail together aren't tried together.
+    pub fn backoff(mut self, base: Duration, cap: Duration) -> Self {
+        (self.policy.base, self.policy.cap) = (base, cap);
+        self
+    }
+
+    /// Sets what happens if the queue has a task of that id. By default the old one stays.
+    pub fn if_exists(self, if_exists: IfExists) -> Self {
+        Entry { if_exists, ..self }
+    }
+
+    /// Inserts the task, and says whether that changed anything: one round trip.
+    ///
+    /// `false` means that there is a task of that id and [`IfExists::Keep`] left it alone, or that it is running, or that
+    /// it was done within [`remember`](DelayQueue::remember). If an answer is lost and the call is repeated, the task
+    /// isn't inserted twice.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::InvalidName`](crate::Error::InvalidName) when the id has no bytes or more than 512.
+    /// - [`Error::InvalidValue`](crate::Error::InvalidValue) when the value can't be written as JSON and read again, or
+    ///   is longer than [`payload_limit`](DelayQueue::payload_limit).
+    /// - [`Error::Unavailable`](crate::Error::Unavailable), [`Error::Denied`](crate::Error::Denied),
+    ///   [`Error::Conflict`](crate::Error::Conflict) and [`Error::Engine`](crate::Error::Engine) when the engine can't be
+    ///   reached or fails. It may be inserted or not; insert it again.
+    pub fn insert(self, value: &T) -> Result<bool> {
+        let payload = self.queue.payload(value)?;
+        let task = NewTask {
+            id: self.id.checked()?,
+            payload: &payload,
+            due: self.due,
+            policy: self.policy,
+            if_exists: self.if_exists,
+        };
+        let nonce = sys::random_uuid().simple().to_string();
+        let changed = self.queue.insert_tasks(&[task], Some(&nonce))?;
+        Ok(changed.first() == Some(&true))
+    }
+}
+
+impl<T> fmt::Debug for Entry<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

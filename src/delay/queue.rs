@@ -1,0 +1,516 @@
+//! A delay queue: what is inserted, looked at and changed. How tasks are taken is in `task`.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{Entry, Task, TaskId, workers::Workers};
+use crate::base::{
+    Claim, Deadline, Due, Error, Event, IfExists, Mode, NewTask, Policy, Result, TaskAnswer,
+    TaskCall, TaskCounts, TaskRecord, TaskState, sys::time,
+};
+use crate::primitives::value::{from_json, to_json};
+use crate::{engine::Engine, guard::LockGuard, locker::Locker};
+
+/// A queue of tasks that are due at a time, and are done at least once, whatever becomes of the workers that take them.
+///
+/// Tasks are values of `T`, stored as JSON. They live where the locks live, until they are done or removed; on `memory:`
+/// they end with the process. Any process that opens the queue by its name inserts and takes. Clones are cheap.
+///
+/// `docs/delay.md` says what is guaranteed, what breaks it, and how it compares with other systems.
+///
+/// # A task is a guard
+///
+/// [`take`](Self::take) blocks until a task is due, and gives it to one worker, with a lease that a thread renews and a
+/// fencing token. [`Task::done`] ends it. A task that is dropped without a word, by a panic, or with its process, is
+/// tried again.
+///
+/// # Waiting
+///
+/// Of all workers that wait, the first one sleeps until the next task is due; the others sleep until they are called. So
+/// nobody polls. Workers get tasks in the order in which they came.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use crosslock::Task;
+///
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let mail = locker.delay_queue::<String>("queue-example")?;
+/// mail.insert(&"to: ada".to_owned(), Duration::from_millis(10))?;
+/// let task = mail.take()?; // blocks for 10 ms
+/// println!("sending {}, with token {}", *task, Task::fencing_token(&task));
+/// Task::done(task)?;
+/// assert!(mail.try_take()?.is_none());
+/// # Ok::<(), crosslock::Error>(())
+/// ```
+pub struct DelayQueue<T> {
+    locker: Locker,
+    claim: Claim,
+    pub(super) policy: Policy,
+    payload_limit: usize,
+    of: PhantomData<fn() -> T>,
+}
+
+/// What a queue knows of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskInfo<T> {
+    /// What the task is called.
+    pub id: TaskId,
+    /// What is to be done.
+    pub value: T,
+    /// When it is due, or was last.
+    pub due: SystemTime,
+    /// How far it is.
+    pub state: TaskState,
+    /// How often it was taken.
+    pub attempt: u32,
+    /// Why its last try failed.
+    pub last_error: Option<String>,
+}
+
+/// The defaults of [`Entry`].
+const POLICY: Policy = Policy {
+    tries: 25,
+    base: Duration::from_secs(1),
+    cap: Duration::from_secs(3_600),
+    remember: Duration::from_secs(3_600),
+};
+
+impl Locker {
+    /// Returns the delay queue of that name. Costs no I/O.
+    ///
+    /// A queue has names of its own: a lock of the same name is another thing.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::InvalidName`] when the name has no bytes or more than 512.
+    /// - [`Error::Unsupported`] on an engine without delay queues, which `docs/delay.md` lists.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let mail = locker.delay_queue::<String>("mail")?;
+    /// assert_eq!(mail.counts()?.delayed, 0);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn delay_queue<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<DelayQueue<T>> {
+        let claim = Claim {
+            has_value: true,
+            ..self.claim(name, Mode::Task)?
+        };
+        Ok(DelayQueue {
+            locker: self.clone(),
+            claim,
+            policy: POLICY,
+            payload_limit: 64 * 1024,
+            of: PhantomData,
+        })
+    }
+}
+
+impl<T> DelayQueue<T> {
+    /// Sets for how long the id of a task of [`entry`](Self::entry) is known after it is done: 1 h by default. An insert
+    /// of that id changes nothing until then.
+    ///
+    /// It counts for tasks that this value of the queue inserts. Each id that is remembered takes about 100 bytes of the
+    /// engine's memory.
+    #[must_use = "it returns the queue"]
+    pub fn remember(mut self, duration: Duration) -> Self {
+        self.policy.remember = duration;
+        self
+    }
+
+    /// Sets how many bytes a value may have as JSON: 65,536 by default. A longer one is
+    /// [`Error::InvalidValue`] when it is inserted.
+    #[must_use = "it returns the queue"]
+    pub fn payload_limit(mut self, bytes: usize) -> Self {
+        self.payload_limit = bytes;
+        self
+    }
+
+    /// Returns the name of the queue.
+    pub fn name(&self) -> &str {
+        self.claim.key.name()
+    }
+
+    fn ask(&self, call: TaskCall<'_>) -> Result<TaskAnswer> {
+        let key = &self.claim.key;
+        let ask = |engine: &dyn Engine, by: &Deadline| engine.tasks(key, call, by);
+        self.locker.calls().ask(key.name(), ask)
+    }
+
+    /// Which of the tasks were inserted, or were changed.
+    fn change(&self, call: TaskCall<'_>) -> Result<Vec<bool>> {
+        match self.ask(call)? {
+            TaskAnswer::Changed(changed) => Ok(changed),
+            TaskAnswer::Tasks(_) | TaskAnswer::Counts(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn change_one(&self, call: TaskCall<'_>) -> Result<bool> {
+        Ok(self.change(call)?.first() == Some(&true))
+    }
+
+    pub(super) fn insert_tasks(
+        &self,
+        tasks: &[NewTask<'_>],
+        nonce: Option<&str>,
+    ) -> Result<Vec<bool>> {
+        let changed = self.change(TaskCall::Insert { tasks, nonce })?;
+        let inserted = changed.iter().filter(|changed| **changed).count();
+        if inserted > 0 {
+            self.locker
+                .core()
+                .options
+                .observer
+                .tell(|| Event::TasksInserted {
+                    namespace: self.claim.key.namespace(),
+                    name: self.name(),
+                    tasks: inserted,
+                });
+        }
+        Ok(changed)
+    }
+
+    /// Sets when a task is due, by the engine's clock: one round trip. A buried task begins anew.
+    ///
+    /// Returns whether the task was there and not running.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`remove`](Self::remove).
+    pub fn reset(&self, id: &TaskId, delay: Duration) -> Result<bool> {
+        self.change_one(TaskCall::Reset(id.checked()?, Due::After(delay)))
+    }
+
+    /// Removes a task: one round trip.
+    ///
+    /// Returns whether the task was there and not running.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::InvalidName`] when the id has no bytes or more than 512.
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine can't be
+    ///   reached or fails. It may be done or not.
+    pub fn remove(&self, id: &TaskId) -> Result<bool> {
+        self.change_one(TaskCall::Remove(id.checked()?))
+    }
+
+    /// Makes a buried task ready, with all its tries: one round trip.
+    ///
+    /// Returns whether the task was buried.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`remove`](Self::remove).
+    pub fn kick(&self, id: &TaskId) -> Result<bool> {
+        self.change_one(TaskCall::Kick(id.checked()?))
+    }
+
+    /// Returns how many tasks are in each state: one round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine can't be
+    /// reached or fails.
+    pub fn counts(&self) -> Result<TaskCounts> {
+        match self.ask(TaskCall::Counts)? {
+            TaskAnswer::Counts(counts) => Ok(counts),
+            TaskAnswer::Changed(_) | TaskAnswer::Tasks(_) => Ok(TaskCounts::default()),
+        }
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
+    /// Inserts a task that is due after `delay`, by the engine's clock, and returns its id, which is random: one round
+    /// trip.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::InvalidValue`] when the value can't be written as JSON and read again, or is longer than
+    ///   [`payload_limit`](Self::payload_limit).
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine can't be
+    ///   reached or fails. The task may be inserted or not: where a second one would do harm, use
+    ///   [`entry`](Self::entry), which can be repeated.
+    pub fn insert(&self, value: &T, delay: Duration) -> Result<TaskId> {
+        self.insert_random(&[(value, Due::After(delay))])
+            .map(|mut ids| ids.remove(0))
+    }
+
+    /// Inserts a task that is due at a time: [`insert`](Self::insert) with a wall clock. A time that has passed is now.
+    ///
+    /// On Redis the server's clock says when that time has come.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`insert`](Self::insert).
+    pub fn insert_at(&self, value: &T, time: SystemTime) -> Result<TaskId> {
+        let due = Due::At(since_1970(time));
+        self.insert_random(&[(value, due)])
+            .map(|mut ids| ids.remove(0))
+    }
+
+    /// Inserts many tasks, all or none, and returns their ids: one round trip.
+    ///
+    /// A server does nothing else meanwhile: a thousand at a time are plenty.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`insert`](Self::insert).
+    pub fn insert_all(&self, tasks: &[(T, Duration)]) -> Result<Vec<TaskId>> {
+        let tasks: Vec<_> = tasks
+            .iter()
+            .map(|(value, delay)| (value, Due::After(*delay)))
+            .collect();
+        self.insert_random(&tasks)
+    }
+
+    /// Returns an entry, to insert a task under an id of your own: the idempotence key.
+    ///
+    /// # Examples
+    ///
+    /// See [`Entry`].
+    pub fn entry(&self, id: impl Into<TaskId>) -> Entry<'_, T> {
+        Entry::new(self, id.into())
+    }
+
+    /// Returns what the queue knows of a task: one round trip. `None` when it has none of that id, or it is done.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`remove`](Self::remove), and [`Error::Corrupt`] when its value isn't one of `T`.
+    pub fn get(&self, id: &TaskId) -> Result<Option<TaskInfo<T>>> {
+        let found = self.infos(TaskCall::Get(id.checked()?))?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Returns the first `limit` tasks that gave up, the oldest first: one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Self::get).
+    pub fn buried(&self, limit: usize) -> Result<Vec<TaskInfo<T>>> {
+        self.list(TaskState::Buried, limit)
+    }
+
+    /// Returns the first `limit` tasks in a state, in the order of their time: one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Self::get).
+    pub fn list(&self, state: TaskState, limit: usize) -> Result<Vec<TaskInfo<T>>> {
+        self.infos(TaskCall::List(state, limit))
+    }
+
+    /// Blocks until a task is due, and takes it.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Cancelled`] when the locker's token is cancelled, or the locker is closed.
+    /// - [`Error::Corrupt`] when the task's value isn't one of `T`. The task is buried.
+    /// - [`Error::Unavailable`] when the engine can't be reached for
+    ///   [`outage_timeout`](crate::LockerBuilder::outage_timeout).
+    /// - [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine fails.
+    pub fn take(&self) -> Result<Task<T>> {
+        loop {
+            // Without a deadline there is no end but a task or an error.
+            if let Some(task) =
+                self.task(self.locker.calls().wait_until(&self.claim, Deadline::NEVER))?
+            {
+                return Ok(task);
+            }
+        }
+    }
+
+    /// Takes a task if one is due: one round trip.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`take`](Self::take).
+    pub fn try_take(&self) -> Result<Option<Task<T>>> {
+        self.task(self.locker.calls().try_lock(&self.claim))
+    }
+
+    /// Takes a task, or returns `None` when none was due within `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`take`](Self::take).
+    pub fn take_for(&self, timeout: Duration) -> Result<Option<Task<T>>> {
+        let calls = self.locker.calls();
+        let deadline = Deadline::after_by(&*calls.core.clock, timeout);
+        self.task(calls.wait_until(&self.claim, deadline))
+    }
+
+    /// Takes a task, or returns `None` when none was due until `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`take`](Self::take).
+    pub fn take_until(&self, deadline: Instant) -> Result<Option<Task<T>>> {
+        self.take_for(deadline.saturating_duration_since(time::now()))
+    }
+
+    fn insert_random(&self, tasks: &[(&T, Due)]) -> Result<Vec<TaskId>> {
+        let payloads: Vec<_> = tasks
+            .iter()
+            .map(|(value, _)| self.payload(value))
+            .collect::<Result<_>>()?;
+        let ids: Vec<_> = tasks.iter().map(|_| TaskId::random()).collect();
+        let policy = Policy {
+            remember: Duration::ZERO,
+            ..self.policy
+        };
+        let due = tasks.iter().map(|(_, due)| *due);
+        let tasks = ids
+            .iter()
+            .zip(&payloads)
+            .zip(due)
+            .map(|((id, payload), due)| NewTask {
+                id: id.as_str(),
+                payload,
+                due,
+                policy,
+                if_exists: IfExists::Keep,
+            });
+        if !ids.is_empty() {
+            self.insert_tasks(&tasks.collect::<Vec<_>>(), None)?;
+        }
+        Ok(ids)
+    }
+
+    pub(super) fn payload(&self, value: &T) -> Result<Arc<[u8]>> {
+        let payload = to_json(self.name(), value)?;
+        if payload.len() > self.payload_limit {
+            return Err(Error::InvalidValue {
+                name: self.name().to_owned(),
+                reason: format!(
+                    "it has {} bytes, a task may have {}",
+                    payload.len(),
+                    self.payload_limit
+                ),
+            });
+        }
+        Ok(payload)
+    }
+
+    fn infos(&self, call: TaskCall<'_>) -> Result<Vec<TaskInfo<T>>> {
+        let records = match self.ask(call)? {
+            TaskAnswer::Tasks(records) => records,
+            TaskAnswer::Changed(_) | TaskAnswer::Counts(_) => Vec::new(),
+        };
+        let info = |record: TaskRecord| {
+            Ok(TaskInfo {
+                value: self.parse(&record)?,
+                due: UNIX_EPOCH + Duration::from_micros(record.due),
+                state: record.state,
+                attempt: record.attempt,
+                last_error: (!record.error.is_empty()).then(|| record.error.to_string()),
+                id: TaskId::new(record.id),
+            })
+        };
+        records.into_iter().map(info).collect()
+    }
+
+    fn parse(&self, record: &TaskRecord) -> Result<T> {
+        from_json(self.name(), || record.id.to_string(), &record.payload)
+    }
+
+    /// The task of a lease. One that can't be read is buried: each worker would find it again.
+    fn task(&self, lease: Result<Option<LockGuard>>) -> Result<Option<Task<T>>> {
+        let Some(mut lease) = lease? else {
+            return Ok(None);
+        };
+        let record = lease.value().as_deref().and_then(TaskRecord::parse);
+        let record = record.ok_or_else(|| Error::Corrupt {
+            name: self.name().to_owned(),
+            key: self.name().to_owned(),
+            reason: "what the engine gave isn't a task".to_owned(),
+        })?;
+        match self.parse(&record) {
+            Ok(value) => Ok(Some(Task::new(lease, value, record))),
+            Err(e) => {
+                Task::<T>::bury_unread(&mut lease, &e);
+                Err(e)
+            }
+        }
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Send + 'static> DelayQueue<T> {
+    /// Starts `threads` threads that take tasks and call `handler` with each of them.
+    ///
+    /// A task whose handler returns `Ok` is done. One whose handler returns an error, or panics, is tried again by its
+    /// backoff, and keeps the error's text. An engine that can't be reached is tried again, and logged.
+    ///
+    /// Dropping [`Workers`] drains: threads that wait end, those that work finish their task, and then the drop returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Engine`] when the threads can't be started.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    ///
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let mail = locker.delay_queue::<String>("work-example")?;
+    /// let workers = mail.work(2, |task: &Task<String>| {
+    ///     println!("sending {}", **task);
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// mail.insert(&"to: ada".to_owned(), Duration::ZERO)?;
+    /// # while mail.counts()? != Default::default() { std::thread::sleep(Duration::from_millis(1)) }
+    /// drop(workers);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn work<E: fmt::Display>(
+        &self,
+        threads: usize,
+        handler: impl Fn(&Task<T>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Result<Workers> {
+        Workers::start(self, &self.locker, threads, Arc::new(handler))
+    }
+
+    /// The same queue, by another locker.
+    pub(super) fn by(&self, locker: Locker) -> Self {
+        DelayQueue {
+            locker,
+            ..self.clone()
+        }
+    }
+}
+
+pub(super) fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+impl<T> Clone for DelayQueue<T> {
+    fn clone(&self) -> Self {
+        DelayQueue {
+            locker: self.locker.clone(),
+            claim: self.claim.clone(),
+            policy: self.policy,
+            payload_limit: self.payload_limit,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T> fmt::Debug for DelayQueue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayQueue")
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}

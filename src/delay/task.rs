@@ -1,0 +1,210 @@
+//! A task that a worker has.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{fmt, ops::Deref};
+
+use super::TaskId;
+use crate::base::{Error, ErrorChain, Event, Result, TaskEnd, TaskRecord};
+use crate::guard::LockGuard;
+
+/// A task that this worker has, with its lease. It dereferences to the task's value.
+///
+/// While it lives, a thread renews the lease. If the lease ends early, the task goes to another worker: check
+/// [`Task::lease`] before each step that matters, and send [`Task::fencing_token`] along with each write.
+///
+/// | how it ends | then |
+/// |---|---|
+/// | [`done`](Self::done) | it is gone, and an id of [`entry`](crate::DelayQueue::entry) is remembered for a while |
+/// | [`retry_in`](Self::retry_in) | it is due again in that time |
+/// | [`bury`](Self::bury) | it stays until it is kicked or removed |
+/// | dropped, also by a panic | it is tried again by its backoff |
+/// | the process dies, or can't reach the engine for a ttl | it is tried again at once |
+///
+/// After its last try it is buried instead.
+///
+/// It has no methods, so that it hides none of the value's: its functions take the task as an argument.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use crosslock::Task;
+///
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let jobs = locker.delay_queue::<u32>("task-example")?;
+/// let id = jobs.insert(&7, Duration::ZERO)?;
+/// let task = jobs.take()?;
+/// assert_eq!((*task, Task::attempt(&task)), (7, 1));
+/// assert!(Task::lease(&task).is_held());
+/// Task::bury(task, "nobody can do it")?;
+/// assert_eq!(jobs.buried(10)?[0].last_error.as_deref(), Some("nobody can do it"));
+/// assert!(jobs.kick(&id)?);
+/// # Ok::<(), crosslock::Error>(())
+/// ```
+#[must_use = "a task that is dropped is tried again: end it, `Task::done(task)`"]
+pub struct Task<T> {
+    lease: LockGuard,
+    value: T,
+    id: TaskId,
+    attempt: u32,
+    due: SystemTime,
+    late: Duration,
+}
+
+/// What to do when it isn't known how a task ended.
+const UNKNOWN: &str = "whether that was stored isn't known: if it wasn't, the task is tried again";
+
+impl<T> Task<T> {
+    pub(super) fn new(lease: LockGuard, value: T, record: TaskRecord) -> Self {
+        let task = Task {
+            lease,
+            value,
+            attempt: record.attempt,
+            due: UNIX_EPOCH + Duration::from_micros(record.due),
+            late: Duration::from_micros(record.now.saturating_sub(record.due)),
+            id: TaskId::new(record.id),
+        };
+        task.lease.tell(|key, token| Event::TaskTaken {
+            namespace: key.namespace(),
+            name: key.name(),
+            id: task.id.as_str(),
+            token,
+            attempt: task.attempt,
+            late: task.late,
+        });
+        task
+    }
+
+    /// Returns the guard of the task's lease.
+    ///
+    /// Its [`is_held`](LockGuard::is_held), [`check`](LockGuard::check), [`lost`](LockGuard::lost) and
+    /// [`fencing_token`](LockGuard::fencing_token) are about this try; [`was_abandoned`](LockGuard::was_abandoned) says
+    /// whether the task's last worker vanished. Its name is the queue's.
+    pub fn lease(this: &Self) -> &LockGuard {
+        &this.lease
+    }
+
+    /// Returns the fencing token of this try: larger than that of each earlier try of any task of the queue.
+    pub fn fencing_token(this: &Self) -> u64 {
+        this.lease.fencing_token()
+    }
+
+    /// Returns the id of the task.
+    pub fn id(this: &Self) -> &TaskId {
+        &this.id
+    }
+
+    /// Returns which try this is: 1 for the first.
+    pub fn attempt(this: &Self) -> u32 {
+        this.attempt
+    }
+
+    /// Returns when the task was due.
+    pub fn due(this: &Self) -> SystemTime {
+        this.due
+    }
+
+    /// Returns how long after its time the task was taken, by the engine's clock.
+    pub fn late(this: &Self) -> Duration {
+        this.late
+    }
+
+    /// Ends the task: it is done. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Lost`] when the lease is over. Nothing was changed: another worker has the task, or will.
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when it isn't known whether
+    ///   the engine knows that it is done. If it doesn't, the task is tried again.
+    pub fn done(mut this: Self) -> Result<()> {
+        this.end(TaskEnd::Done)
+    }
+
+    /// Ends this try: the task is due again in that time, or buried if this was its last try. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`done`](Self::done).
+    pub fn retry_in(mut this: Self, delay: Duration) -> Result<()> {
+        this.end(TaskEnd::RetryIn(delay, ""))
+    }
+
+    /// Gives the task up, and keeps why: it stays until it is kicked or removed. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`done`](Self::done).
+    pub fn bury(mut this: Self, why: &str) -> Result<()> {
+        this.end(TaskEnd::Bury(why))
+    }
+
+    /// Ends this try: the task is tried again by its backoff.
+    pub(super) fn retry(mut this: Self, error: &str) -> Result<()> {
+        this.end(TaskEnd::Retry(error))
+    }
+
+    pub(super) fn bury_unread(lease: &mut LockGuard, error: &Error) {
+        let end = TaskEnd::Bury(&error.to_string()).to_bytes();
+        if let Err(e) = lease.release_storing(Some(end.into())) {
+            log::warn!("a task that can't be read isn't buried: {}", ErrorChain(&e));
+        }
+    }
+
+    fn end(&mut self, end: TaskEnd<'_>) -> Result<()> {
+        self.tell_end(match end {
+            TaskEnd::Done => "done",
+            TaskEnd::Retry(_) | TaskEnd::RetryIn(..) => "retried",
+            TaskEnd::Bury(_) => "buried",
+        });
+        let ended = self.lease.release_storing(Some(end.to_bytes().into()));
+        ended.map_err(|e| e.advising(UNKNOWN))
+    }
+
+    fn tell_end(&self, how: &'static str) {
+        self.lease.tell(|key, token| Event::TaskEnded {
+            namespace: key.namespace(),
+            name: key.name(),
+            id: self.id.as_str(),
+            token,
+            how,
+        });
+    }
+}
+
+impl<T> Deref for Task<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// A task that is dropped by a panic keeps that as its error.
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        if self.lease.is_inherited() || self.lease.has_ended() {
+            return;
+        }
+        if !self.lease.is_panicked() {
+            self.tell_end("retried");
+        } else {
+            // A logger that panics must not end a process whose thread is unwinding.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                if let Err(e) = self.end(TaskEnd::Retry("its worker panicked")) {
+                    log::warn!("the end of a task isn't stored: {}", ErrorChain(&e));
+                }
+            }));
+        }
+    }
+}
+
+impl<T> fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task")
+            .field("id", &self.id)
+            .field("attempt", &self.attempt)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,123 @@
+//! Threads that take tasks and call a function with each of them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{any::Any, fmt, sync::Arc, thread::JoinHandle, time::Duration};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{DelayQueue, Task};
+use crate::base::{
+    CancelToken, Deadline, Error, ErrorChain, Process, Result, backoff::shortened, sys,
+};
+use crate::locker::Locker;
+
+/// The threads of [`DelayQueue::work`]. Dropping it drains them: see there.
+#[must_use = "its drop ends the threads: bind it, `let _workers = ...`"]
+pub struct Workers {
+    /// What ends their waits.
+    end: CancelToken,
+    threads: Vec<JoinHandle<()>>,
+    process: Process,
+}
+
+/// How long a thread waits after the engine failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Workers {
+    pub(super) fn start<T, E>(
+        queue: &DelayQueue<T>,
+        locker: &Locker,
+        threads: usize,
+        handler: Arc<impl Fn(&Task<T>) -> Result<(), E> + Send + Sync + 'static>,
+    ) -> Result<Self>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        E: fmt::Display,
+    {
+        let (name, end) = (queue.name(), CancelToken::new());
+        let mut workers = Workers {
+            end: end.clone(),
+            threads: Vec::new(),
+            process: Process::current(),
+        };
+        for _ in 0..threads {
+            let queue = queue.by(locker.with_cancel(&end));
+            let (handler, end) = (handler.clone(), end.clone());
+            let work = move || work(&queue, &*handler, &end);
+            let thread = sys::spawn_joined("crosslock-work", work).map_err(|e| {
+                let (what, limits) = ("a thread that would work", "the limits of this process");
+                Error::engine(Some(name), what, limits, e)
+            })?;
+            workers.threads.push(thread);
+        }
+        Ok(workers)
+    }
+}
+
+/// One thread.
+fn work<T: Serialize + DeserializeOwned, E: fmt::Display>(
+    queue: &DelayQueue<T>,
+    handler: &impl Fn(&Task<T>) -> Result<(), E>,
+    end: &CancelToken,
+) {
+    while !end.is_cancelled() {
+        match queue.take() {
+            Ok(task) => handle(task, handler),
+            Err(Error::Cancelled { .. }) => return,
+            // It is buried.
+            Err(e @ Error::Corrupt { .. }) => log::error!("{}", ErrorChain(&e)),
+            Err(e) => {
+                log::warn!("no task is taken, trying again: {}", ErrorChain(&e));
+                let pause = shortened(PAUSE, 0.5);
+                Deadline::after(pause).or(end.cancellation()).sleep(pause);
+            }
+        }
+    }
+}
+
+fn handle<T, E: fmt::Display>(task: Task<T>, handler: &impl Fn(&Task<T>) -> Result<(), E>) {
+    // The task goes to another try; what the handler has half done is its own concern, as with any error.
+    let outcome = catch_unwind(AssertUnwindSafe(|| handler(&task)));
+    let id = Task::id(&task).clone();
+    let ended = match outcome {
+        Ok(Ok(())) => Task::done(task),
+        Ok(Err(e)) => Task::retry(task, &e.to_string()),
+        Err(panic) => Task::retry(task, &format!("its handler panicked: {}", text_of(&*panic))),
+    };
+    if let Err(e) = ended {
+        log::warn!(
+            "how task {:?} ended isn't stored: {}",
+            id.as_str(),
+            ErrorChain(&e)
+        );
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a text")
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        if !self.process.is_current() {
+            // The threads stayed in the parent.
+            std::mem::forget(std::mem::take(&mut self.threads));
+            return;
+        }
+        self.end.cancel();
+        for thread in self.threads.drain(..) {
+            // What a handler panics with is caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workers")
+            .field("threads", &self.threads.len())
+            .finish_non_exhaustive()
+    }
+}

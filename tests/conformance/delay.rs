@@ -1,0 +1,494 @@
+//! Delayed tasks: when they are due, who gets them, and what becomes of them.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use crosslock::{
+    CancelToken, DelayQueue, Error, IfExists, Locker, LostReason, Task, TaskCounts, TaskId,
+    TaskState, Workers,
+};
+
+use crate::{PATIENCE, Place};
+
+/// Long enough that nothing becomes due in a test.
+const LATER: Duration = Duration::from_secs(600);
+const NOW: Duration = Duration::ZERO;
+const TTL: Duration = Duration::from_millis(150);
+
+const _: () = {
+    const fn goes_anywhere<T: Send + Sync + 'static>() {}
+    goes_anywhere::<DelayQueue<std::rc::Rc<u8>>>();
+    goes_anywhere::<Task<u8>>();
+    goes_anywhere::<Workers>();
+};
+
+fn queue(lock: &Locker) -> DelayQueue<u32> {
+    lock.delay_queue("tasks").unwrap()
+}
+
+/// Counts in the order of a task's life.
+fn counts(queue: &DelayQueue<u32>) -> [u64; 4] {
+    let TaskCounts {
+        delayed,
+        ready,
+        running,
+        buried,
+        ..
+    } = queue.counts().unwrap();
+    [delayed, ready, running, buried]
+}
+
+/// A worker whose leases end by themselves.
+fn worker_that_vanishes(place: &Place) -> DelayQueue<u32> {
+    let lock = place.builder().ttl(place.ttl(TTL)).renew(false);
+    queue(&lock.build().unwrap())
+}
+
+fn take(queue: &DelayQueue<u32>) -> Task<u32> {
+    queue.take_for(PATIENCE).unwrap().expect("a task is due")
+}
+
+pub(crate) fn task_is_taken_when_it_is_due_and_not_before(place: &Place) {
+    let queue = queue(place);
+    let (began, delay) = (Instant::now(), Duration::from_millis(120));
+    let id = queue.insert(&7, delay).unwrap();
+    assert!(queue.try_take().unwrap().is_none());
+    assert_eq!(counts(&queue), [1, 0, 0, 0]);
+    let task = take(&queue);
+    assert!(began.elapsed() >= delay, "{:?}", began.elapsed());
+    assert_eq!((*task, Task::id(&task), Task::attempt(&task)), (7, &id, 1));
+    assert!(Task::lease(&task).is_held() && !Task::lease(&task).was_abandoned());
+    assert_eq!(counts(&queue), [0, 0, 1, 0]);
+    Task::done(task).unwrap();
+    assert_eq!(counts(&queue), [0; 4]);
+    assert_eq!(queue.get(&id).unwrap(), None);
+}
+
+pub(crate) fn tasks_come_in_the_order_of_their_times(place: &Place) {
+    let queue = queue(place);
+    for (value, millis) in [(3, 60), (1, 20), (2, 40)] {
+        queue.insert(&value, Duration::from_millis(millis)).unwrap();
+    }
+    let taken = [(); 3].map(|()| {
+        let task = take(&queue);
+        let value = *task;
+        Task::done(task).unwrap();
+        value
+    });
+    assert_eq!(taken, [1, 2, 3]);
+}
+
+pub(crate) fn many_are_inserted_together_and_come_in_their_order(place: &Place) {
+    let queue = queue(place);
+    let tasks: Vec<_> = (0..250).map(|value| (value, NOW)).collect();
+    let ids = queue.insert_all(&tasks).unwrap();
+    assert_eq!(ids.len(), 250);
+    for (value, _) in tasks {
+        let task = queue.try_take().unwrap().expect("it is due");
+        assert_eq!((*task, Task::id(&task)), (value, &ids[value as usize]));
+        Task::done(task).unwrap();
+    }
+    assert!(queue.insert_all(&[]).unwrap().is_empty());
+    assert_eq!(counts(&queue), [0; 4]);
+}
+
+pub(crate) fn time_of_a_wall_clock_counts(place: &Place) {
+    let queue = queue(place);
+    let now = SystemTime::now();
+    let later = queue.insert_at(&1, now + LATER).unwrap();
+    let before = queue.insert_at(&2, now - LATER).unwrap();
+    assert!(
+        queue
+            .entry("always")
+            .at(SystemTime::UNIX_EPOCH)
+            .insert(&3)
+            .unwrap()
+    );
+    let info = queue.get(&later).unwrap().unwrap();
+    let off = info
+        .due
+        .duration_since(now + LATER)
+        .unwrap_or_else(|e| e.duration());
+    assert!(off < Duration::from_secs(2), "{off:?}");
+    assert_eq!(
+        (info.value, info.state, info.attempt),
+        (1, TaskState::Delayed, 0)
+    );
+    assert_eq!(*take(&queue), 3);
+    let task = take(&queue);
+    assert_eq!(Task::id(&task), &before);
+    assert!(Task::late(&task) >= LATER - Duration::from_secs(2));
+}
+
+pub(crate) fn id_is_known_while_it_is_there_and_after_it_is_done(place: &Place) {
+    let queue = queue(place).remember(Duration::from_millis(300));
+    assert!(queue.entry("a").insert(&1).unwrap());
+    assert!(!queue.entry("a").insert(&2).unwrap());
+    let task = take(&queue);
+    assert!(
+        !queue
+            .entry("a")
+            .if_exists(IfExists::Replace)
+            .insert(&3)
+            .unwrap(),
+        "it is running"
+    );
+    assert_eq!(*task, 1);
+    let done = Instant::now();
+    Task::done(task).unwrap();
+    let is_known = !queue.entry("a").insert(&4).unwrap();
+    assert!(is_known || done.elapsed() > Duration::from_millis(250));
+    thread::sleep(Duration::from_millis(320));
+    assert!(queue.entry("a").insert(&5).unwrap() || !is_known);
+}
+
+pub(crate) fn old_task_is_kept_reset_or_replaced(place: &Place) {
+    let queue = queue(place);
+    let id = TaskId::from("a");
+    let value = || queue.get(&id).unwrap().unwrap().value;
+    let entry = || queue.entry(&id).after(LATER);
+    assert!(entry().insert(&1).unwrap());
+    assert!(!entry().insert(&2).unwrap());
+    assert_eq!(value(), 1);
+    let due = queue.get(&id).unwrap().unwrap().due;
+    let reset = queue.entry(&id).after(2 * LATER).if_exists(IfExists::Reset);
+    assert!(reset.insert(&3).unwrap());
+    let info = queue.get(&id).unwrap().unwrap();
+    assert!(info.value == 1 && info.due > due);
+    assert!(
+        queue
+            .entry(&id)
+            .if_exists(IfExists::Replace)
+            .insert(&4)
+            .unwrap()
+    );
+    let task = take(&queue);
+    assert_eq!((*task, Task::attempt(&task)), (4, 1));
+}
+
+pub(crate) fn only_what_is_not_running_is_reset_and_removed(place: &Place) {
+    let queue = queue(place);
+    let id = queue.insert(&1, LATER).unwrap();
+    assert!(queue.reset(&id, NOW).unwrap());
+    let task = take(&queue);
+    assert!(!queue.reset(&id, LATER).unwrap() && !queue.remove(&id).unwrap());
+    Task::retry_in(task, LATER).unwrap();
+    assert!(queue.remove(&id).unwrap());
+    assert!(!queue.remove(&id).unwrap() && !queue.reset(&id, NOW).unwrap());
+    assert!(!queue.kick(&id).unwrap());
+    assert!(queue.try_take().unwrap().is_none());
+}
+
+pub(crate) fn task_that_is_dropped_is_tried_again_by_its_backoff(place: &Place) {
+    let queue = queue(place);
+    let (base, cap) = (Duration::from_millis(200), Duration::from_secs(60));
+    assert!(queue.entry("a").backoff(base, cap).insert(&1).unwrap());
+    let dropped = Instant::now();
+    drop(take(&queue));
+    let task = take(&queue);
+    assert!(dropped.elapsed() >= base * 4 / 5, "{:?}", dropped.elapsed());
+    assert_eq!(Task::attempt(&task), 2);
+    // Nobody vanished.
+    assert!(!Task::lease(&task).was_abandoned());
+    let unwound = thread::spawn(move || {
+        let _task = task;
+        std::panic::resume_unwind(Box::new("as planned"));
+    });
+    unwound.join().unwrap_err();
+    let info = queue.get(&"a".into()).unwrap().unwrap();
+    assert!(info.last_error.unwrap().contains("panicked"));
+}
+
+pub(crate) fn task_is_tried_again_when_its_worker_says(place: &Place) {
+    let queue = queue(place);
+    let id = queue.insert(&1, NOW).unwrap();
+    let wait = Duration::from_millis(100);
+    let began = Instant::now();
+    Task::retry_in(take(&queue), wait).unwrap();
+    assert_eq!(queue.get(&id).unwrap().unwrap().attempt, 1);
+    let task = take(&queue);
+    assert!(began.elapsed() >= wait);
+    Task::done(task).unwrap();
+}
+
+pub(crate) fn task_is_buried_after_its_last_try_and_kicked(place: &Place) {
+    let queue = queue(place);
+    let id = TaskId::from("a");
+    assert!(
+        queue
+            .entry(&id)
+            .tries(2)
+            .backoff(NOW, NOW)
+            .insert(&1)
+            .unwrap()
+    );
+    Task::retry_in(take(&queue), NOW).unwrap();
+    drop(take(&queue));
+    assert_eq!(counts(&queue), [0, 0, 0, 1]);
+    let buried = queue.buried(10).unwrap();
+    assert_eq!(
+        (buried.len(), &buried[0].id, buried[0].attempt),
+        (1, &id, 2)
+    );
+    assert!(buried[0].last_error.is_some());
+    assert!(queue.try_take().unwrap().is_none());
+    assert!(queue.kick(&id).unwrap() && !queue.kick(&id).unwrap());
+    let task = take(&queue);
+    assert_eq!(Task::attempt(&task), 1);
+    Task::bury(task, "no").unwrap();
+    assert_eq!(
+        queue.buried(10).unwrap()[0].last_error.as_deref(),
+        Some("no")
+    );
+    assert!(queue.buried(0).unwrap().is_empty());
+    assert!(queue.remove(&id).unwrap());
+    assert_eq!(counts(&queue), [0; 4]);
+}
+
+pub(crate) fn task_of_a_vanished_worker_runs_again_when_its_lease_ends(place: &Place) {
+    let (queue, vanishing) = (queue(place), worker_that_vanishes(place));
+    queue.insert(&1, NOW).unwrap();
+    let began = Instant::now();
+    let first = take(&vanishing);
+    let token = Task::fencing_token(&first);
+    let second = take(&queue);
+    let ttl = place.ttl(TTL);
+    assert!(began.elapsed() >= place.least(ttl), "{:?}", began.elapsed());
+    assert!(!Task::lease(&first).is_held(), "two have it");
+    assert!(Task::lease(&second).was_abandoned() && Task::attempt(&second) == 2);
+    assert!(Task::fencing_token(&second) > token);
+    for refused in [Task::done(first).unwrap_err()] {
+        assert!(matches!(refused, Error::Lost { .. }), "{refused}");
+    }
+    // The second has it still.
+    Task::lease(&second).verify().unwrap();
+    Task::done(second).unwrap();
+}
+
+pub(crate) fn vanished_worker_of_the_last_try_buries_its_task(place: &Place) {
+    let (queue, vanishing) = (queue(place), worker_that_vanishes(place));
+    assert!(queue.entry("a").tries(1).insert(&1).unwrap());
+    let _first = take(&vanishing);
+    let second = queue.take_for(place.most(place.ttl(TTL)) + Duration::from_millis(200));
+    assert!(second.unwrap().is_none());
+    assert!(
+        queue.buried(1).unwrap()[0]
+            .last_error
+            .as_deref()
+            .unwrap()
+            .contains("vanished")
+    );
+}
+
+pub(crate) fn lease_is_renewed_for_several_ttls(place: &Place) {
+    let ttl = place.ttl(4 * TTL);
+    let lock = place.builder().ttl(ttl).build().unwrap();
+    let (queue, other) = (queue(&lock), queue(place));
+    queue.insert(&1, NOW).unwrap();
+    let task = take(&queue);
+    assert!(other.take_for(place.several(ttl)).unwrap().is_none());
+    Task::lease(&task).verify().unwrap();
+    Task::done(task).unwrap();
+}
+
+pub(crate) fn tokens_increase_from_task_to_task(place: &Place) {
+    let queue = queue(place);
+    queue.insert_all(&[(1, NOW); 20].map(|one| one)).unwrap();
+    let mut last = 0;
+    for _ in 0..20 {
+        let task = take(&queue);
+        let token = Task::fencing_token(&task);
+        assert!(token > last);
+        last = token;
+        Task::done(task).unwrap();
+    }
+}
+
+pub(crate) fn worker_that_waits_hears_of_an_earlier_task(place: &Place) {
+    let (queue, other) = (queue(place), queue(&place.builder().build().unwrap()));
+    queue.insert(&1, LATER).unwrap();
+    let (sender, taken) = channel();
+    let worker = thread::spawn(move || sender.send(*take(&other)).unwrap());
+    assert_eq!(
+        taken.recv_timeout(Duration::from_millis(300)),
+        Err(RecvTimeoutError::Timeout)
+    );
+    queue.insert(&2, Duration::from_millis(50)).unwrap();
+    assert_eq!(taken.recv_timeout(PATIENCE), Ok(2));
+    worker.join().unwrap();
+}
+
+pub(crate) fn worker_that_waits_hears_of_a_task_that_is_due_at_once(place: &Place) {
+    let (queue, other) = (queue(place), queue(&place.builder().build().unwrap()));
+    let worker = thread::spawn(move || [(); 3].map(|()| *take(&other)));
+    for value in 0..3 {
+        thread::sleep(Duration::from_millis(60));
+        queue.insert(&value, NOW).unwrap();
+    }
+    assert_eq!(worker.join().unwrap(), [0, 1, 2]);
+}
+
+pub(crate) fn workers_are_served_in_their_order(place: &Place) {
+    let queue = queue(place);
+    let (sender, taken) = channel();
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let (worker, sender) = (queue.clone(), sender.clone());
+            scope.spawn(move || {
+                let task = take(&worker);
+                sender.send((number, *task)).unwrap();
+                Task::done(task).unwrap();
+            });
+            // They come one after the other.
+            thread::sleep(Duration::from_millis(150));
+        }
+        for value in 0..4 {
+            queue.insert(&value, NOW).unwrap();
+            assert_eq!(taken.recv_timeout(PATIENCE), Ok((value, value)));
+        }
+    });
+}
+
+pub(crate) fn each_of_many_tasks_is_done_once_by_many_workers(place: &Place) {
+    const TASKS: u32 = 200;
+    let queue = queue(place);
+    let (sender, done) = channel();
+    let lockers = [(); 3].map(|()| place.builder().build().unwrap());
+    let workers: Vec<_> = lockers
+        .iter()
+        .map(|lock| {
+            let (queue, sender) = (self::queue(lock), sender.clone());
+            queue
+                .work(2, move |task: &Task<u32>| sender.send(**task))
+                .unwrap()
+        })
+        .collect();
+    for value in 0..TASKS {
+        let delay = Duration::from_millis(u64::from(value * 7 % 50));
+        queue.insert(&value, delay).unwrap();
+    }
+    let mut all: Vec<_> = (0..TASKS)
+        .map(|_| done.recv_timeout(PATIENCE).unwrap())
+        .collect();
+    drop(workers);
+    assert!(done.try_recv().is_err(), "one was done twice");
+    all.sort_unstable();
+    assert_eq!(all, (0..TASKS).collect::<Vec<_>>());
+    assert_eq!(counts(&queue), [0; 4]);
+}
+
+pub(crate) fn wait_for_a_task_ends_in_time(place: &Place) {
+    let queue = queue(place);
+    let (began, timeout) = (Instant::now(), Duration::from_millis(150));
+    assert!(queue.take_for(timeout).unwrap().is_none());
+    assert!(queue.take_until(began + 2 * timeout).unwrap().is_none());
+    assert!(began.elapsed() >= 2 * timeout);
+    // A worker that gave up stands in nobody's way.
+    queue.insert(&1, NOW).unwrap();
+    assert!(queue.try_take().unwrap().is_some());
+}
+
+pub(crate) fn wait_for_a_task_is_cancelled(place: &Place) {
+    let token = CancelToken::new();
+    let waiting = queue(&place.with_cancel(&token));
+    let worker = thread::spawn(move || waiting.take());
+    thread::sleep(Duration::from_millis(100));
+    token.cancel();
+    assert!(matches!(
+        worker.join().unwrap(),
+        Err(Error::Cancelled { .. })
+    ));
+    let lock = place.builder().build().unwrap();
+    let (queue, waiting) = (queue(&lock), queue(&lock));
+    queue.insert(&1, NOW).unwrap();
+    let task = take(&queue);
+    let worker = thread::spawn(move || waiting.take());
+    thread::sleep(Duration::from_millis(100));
+    lock.close();
+    assert!(matches!(
+        worker.join().unwrap(),
+        Err(Error::Cancelled { .. })
+    ));
+    let lost = Task::lease(&task).lost().recv().unwrap();
+    assert_eq!(lost.reason, LostReason::Closed);
+    assert_eq!(counts(&self::queue(place))[2], 0, "it is given back");
+}
+
+pub(crate) fn handler_that_fails_or_panics_is_called_again(place: &Place) {
+    let queue = queue(place);
+    let (sender, called) = channel();
+    for name in ["error", "panic"] {
+        let entry = queue.entry(name).tries(2).backoff(NOW, NOW);
+        assert!(entry.insert(&u32::from(name == "panic")).unwrap());
+    }
+    let workers = queue.work(1, move |task: &Task<u32>| {
+        sender.send(Task::id(task).to_string()).unwrap();
+        if **task == 1 {
+            std::panic::resume_unwind(Box::new("no way"));
+        }
+        Err("it can't")
+    });
+    let mut calls = [(); 4].map(|()| called.recv_timeout(PATIENCE).unwrap());
+    drop(workers.unwrap());
+    calls.sort();
+    assert_eq!(calls, ["error", "error", "panic", "panic"]);
+    let why = |id: &str| queue.get(&id.into()).unwrap().unwrap().last_error.unwrap();
+    assert!(why("error").contains("it can't") && why("panic").contains("no way"));
+    assert_eq!(counts(&queue), [0, 0, 0, 2]);
+}
+
+pub(crate) fn drop_of_workers_waits_for_those_that_work(place: &Place) {
+    let queue = queue(place);
+    let (sender, begun) = channel();
+    let workers = queue.work(2, move |_: &Task<u32>| {
+        sender.send(()).unwrap();
+        thread::sleep(Duration::from_millis(200));
+        Ok::<(), Error>(())
+    });
+    let workers = workers.unwrap();
+    queue.insert(&1, NOW).unwrap();
+    begun.recv_timeout(PATIENCE).unwrap();
+    drop(workers);
+    assert_eq!(counts(&queue), [0; 4]);
+}
+
+pub(crate) fn values_that_do_not_fit_are_refused_or_buried(place: &Place) {
+    let long = place
+        .delay_queue::<String>("tasks")
+        .unwrap()
+        .payload_limit(10);
+    assert!(matches!(
+        long.insert(&"x".repeat(9), NOW),
+        Err(Error::InvalidValue { .. })
+    ));
+    assert!(long.insert(&"x".repeat(8), NOW).is_ok());
+    for id in ["", &"x".repeat(513)] {
+        let refused = long.entry(id).insert(&String::new());
+        assert!(matches!(refused, Err(Error::InvalidName { .. })));
+    }
+    let queue = queue(place);
+    assert!(matches!(queue.take(), Err(Error::Corrupt { .. })));
+    assert_eq!(counts(&queue), [0, 0, 0, 1]);
+    assert_eq!(long.buried(1).unwrap()[0].value, "x".repeat(8));
+}
+
+pub(crate) fn queues_and_locks_of_a_name_are_apart(place: &Place) {
+    let queue = queue(place);
+    let _guard = place.lock("tasks").unwrap();
+    queue.insert(&1, NOW).unwrap();
+    let task = take(&queue);
+    let other = place.delay_queue::<u32>("other").unwrap();
+    assert!(other.try_take().unwrap().is_none());
+    let other = place.with_namespace("another").unwrap();
+    assert!(self::queue(&other).try_take().unwrap().is_none());
+    assert_eq!(
+        place
+            .list("")
+            .unwrap()
+            .collect::<Result<Vec<_>, _>>()
+            .unwrap(),
+        ["tasks"]
+    );
+    Task::done(task).unwrap();
+}
