@@ -24,6 +24,7 @@ mod run;
 mod show;
 mod status;
 mod table;
+mod tasks;
 mod time;
 mod watch;
 
@@ -41,6 +42,7 @@ const VERBS: &[Verb] = &[
     Verb(show::command, show::run),
     Verb(break_lock::command, break_lock::run),
     Verb(watch::command, watch::run),
+    Verb(tasks::command, tasks::run),
     Verb(doctor::command, doctor::run),
     Verb(bench::command, bench::run),
     Verb(documents::completions_command, documents::completions),
