@@ -1,7 +1,7 @@
 //! The delay queues of a memory: the rules of tasks, asked as an engine is.
 
 use super::{MemoryEngine, State};
-use crate::base::{BootInstant, Ending, Key, TaskAnswer, TaskCall, TaskEnd, sys::time};
+use crate::base::{BootInstant, Ending, Key, Owner, TaskAnswer, TaskCall, TaskEnd, sys::time};
 use crate::engine::rules::tasks::{Asked, Micros, Tasks, Waits};
 use crate::engine::{Answer, Change, Grant, Outcome, Release, Request};
 

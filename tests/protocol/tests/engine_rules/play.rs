@@ -172,7 +172,7 @@ impl Play {
             ttl,
             mode: player.mode,
             wait: waits.then_some(wait),
-            has_value: false,
+            valued: false,
         });
         let Answer::Acquired(model) = self.model(player.names, call) else {
             unreachable!("it was asked for the lock");
