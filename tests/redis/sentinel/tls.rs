@@ -10,9 +10,10 @@ fn set() -> SentinelSet {
 #[test]
 fn locks_outlast_failovers() {
     let set = set();
-    let (holder, waiter) = (open(&set), open(&set));
+    // Its lease outlives the failover.
+    let holder = builder(&set.url()).ttl(PATIENCE).build().expect("open");
     let guard = held(&holder);
-    let waiting = waiting(&waiter);
+    let waiting = waiting(&open(&set));
     wait_for_queue(&set, 0, 1);
     set.wait_until_settled();
     set.member(0).kill();
