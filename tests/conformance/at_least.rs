@@ -44,9 +44,10 @@ pub(crate) fn whatever_is_released_early_stays_taken_until_its_time(place: &Plac
             assert!(began.elapsed() >= SHORT, "{:?}", began.elapsed());
             assert!(next.fencing_token() > token && !next.was_abandoned());
             drop(next);
-            kind.names()
-                .iter()
-                .for_each(|name| assert_free(place, name));
+            // Servers of their own may end it a bit later for one of several.
+            for name in kind.names() {
+                assert!(place.try_lock_for(&name, PATIENCE).unwrap().is_some());
+            }
         }
     });
 }
