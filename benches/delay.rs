@@ -75,52 +75,55 @@ fn rate(metric: &'static str, count: usize, began: Instant) -> Round {
 }
 
 fn rates(url: &str, tasks: usize) {
-    let single = queue(url, "single");
-    let insert = move || {
-        let (began, count) = (Instant::now(), tasks / 4);
-        for value in 0..count {
-            single
-                .insert(&(value as u64), Duration::from_secs(600))
-                .expect("a task");
+    let inserts = |queue: Queue| {
+        move || {
+            let (began, count) = (Instant::now(), tasks / 4);
+            for value in 0..count {
+                let delay = Duration::from_secs(600);
+                queue.insert(&(value as u64), delay).expect("a task");
+            }
+            rate("tasks/s", count, began)
         }
-        rate("tasks/s", count, began)
     };
-    let batches = queue(url, "batches");
-    let insert_all = move || {
-        let began = Instant::now();
-        fill(&batches, tasks, Duration::from_secs(600));
-        rate("tasks/s", tasks, began)
+    let batches = |queue: Queue| {
+        move || {
+            let began = Instant::now();
+            fill(&queue, tasks, Duration::from_secs(600));
+            rate("tasks/s", tasks, began)
+        }
     };
-    let one = queue(url, "one");
-    let take_one = move || {
-        fill(&one, tasks / 4, NOW);
-        let began = Instant::now();
-        let done = drain(&one);
-        rate("tasks/s", done, began)
+    let takes = |queue: Queue| {
+        move || {
+            fill(&queue, tasks / 4, NOW);
+            let began = Instant::now();
+            let done = drain(&queue);
+            rate("tasks/s", done, began)
+        }
     };
-    let many = queue(url, "many");
-    let mut workers: Vec<_> = (0..4)
-        .map(|_| Worker::spawn(url, "many", "drain", 4))
-        .collect();
-    let take_many = move || {
-        fill(&many, tasks, NOW);
+    let table = Table::new(&["tasks that do nothing"], &RATES, 5).after(1);
+    let many = "take and done, 4 processes of 4 threads";
+    table.run(vec![
+        Subject::new("insert, one thread", inserts(queue(url, "single"))),
+        Subject::new("insert, batches of 100", batches(queue(url, "batches"))),
+        Subject::new("take and done, one thread", takes(queue(url, "one"))),
+        Subject::new(many, takes_of_many(url, tasks)),
+    ]);
+}
+
+fn takes_of_many(url: &str, tasks: usize) -> impl FnMut() -> Round {
+    let queue = queue(url, "many");
+    let spawn = |_| Worker::spawn(url, "many", "drain", 4);
+    let mut workers: Vec<_> = (0..4).map(spawn).collect();
+    move || {
+        fill(&queue, tasks, NOW);
         let began = Instant::now();
         workers.iter_mut().for_each(Worker::begin);
-        let done: usize = workers
-            .iter_mut()
-            .map(|worker| worker.line().parse::<usize>().expect("a number"))
-            .sum();
+        let counts = workers.iter_mut().map(Worker::line);
+        let counts = counts.map(|count| count.parse::<usize>().expect("a number"));
+        let done = counts.sum();
         assert_eq!(done, tasks);
         rate("tasks/s", done, began)
-    };
-    Table::new(&["tasks that do nothing"], &RATES, 5)
-        .after(1)
-        .run(vec![
-            Subject::new("insert, one thread", insert),
-            Subject::new("insert, batches of 100", insert_all),
-            Subject::new("take and done, one thread", take_one),
-            Subject::new("take and done, 4 processes of 4 threads", take_many),
-        ]);
+    }
 }
 
 fn fill(queue: &Queue, tasks: usize, delay: Duration) {
@@ -336,42 +339,40 @@ fn serve() -> bool {
     let (queue, threads) = (queue(url, name), threads.parse().expect("a number"));
     say("ready");
     while await_line() {
-        match &**how {
-            "drain" => {
-                let counts = thread::scope(|scope| {
-                    let threads: Vec<_> = (0..threads)
-                        .map(|_| scope.spawn(|| drain(&queue)))
-                        .collect();
-                    threads
-                        .into_iter()
-                        .map(|thread| thread.join().expect("a count"))
-                        .sum::<usize>()
-                });
-                say(&counts.to_string());
-            }
-            "listen" => {
-                let (sender, late) = crosslock::crossbeam_channel::unbounded();
-                let note = move |task: &Task<u64>| {
-                    let late = SystemTime::now()
-                        .duration_since(Task::due(task))
-                        .unwrap_or_default();
-                    sender.send(late.as_micros().to_string())
-                };
-                let workers = queue.work(threads, note).expect("threads");
-                if await_line() {
-                    drop(workers);
-                    say(&late.try_iter().collect::<Vec<_>>().join(" "));
-                }
-            }
-            _ => {
-                let task = queue.take().expect("a server");
-                say("taken");
-                await_line();
-                drop(task);
-            }
-        }
+        work(&queue, how, threads);
     }
     true
+}
+
+fn work(queue: &Queue, how: &str, threads: usize) {
+    match how {
+        "drain" => {
+            let counts = thread::scope(|scope| {
+                let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| drain(queue))).collect();
+                let counts = threads.into_iter().map(|thread| thread.join());
+                counts.map(|count| count.expect("a count")).sum::<usize>()
+            });
+            say(&counts.to_string());
+        }
+        "listen" => {
+            let (sender, late) = crosslock::crossbeam_channel::unbounded();
+            let note = move |task: &Task<u64>| {
+                let late = SystemTime::now().duration_since(Task::due(task));
+                sender.send(late.unwrap_or_default().as_micros().to_string())
+            };
+            let workers = queue.work(threads, note).expect("threads");
+            if await_line() {
+                drop(workers);
+                say(&late.try_iter().collect::<Vec<_>>().join(" "));
+            }
+        }
+        _ => {
+            let task = queue.take().expect("a server");
+            say("taken");
+            await_line();
+            drop(task);
+        }
+    }
 }
 
 fn await_line() -> bool {

@@ -358,6 +358,7 @@ mod tests {
 
     #[test]
     fn other_answers_are_no_grant() {
+        let acquired = |value| acquired(value, Duration::from_millis);
         for value in [
             Value::Nil,
             Value::Int(-5),
@@ -365,7 +366,7 @@ mod tests {
             Value::Array(vec![]),
             Value::Array(vec![Value::Int(5), Value::Okay]),
         ] {
-            assert_eq!(acquired(value, Duration::from_millis), None);
+            assert_eq!(acquired(value), None);
         }
         let forever = [-1, 4, 0, 0, 0].map(Value::Int);
         let taken = |holder| {
@@ -379,39 +380,21 @@ mod tests {
             })
         };
         let mut forever = forever.to_vec();
-        assert_eq!(
-            acquired(Value::Array(forever.clone()), Duration::from_millis),
-            Some(taken(None))
-        );
+        assert_eq!(acquired(Value::Array(forever.clone())), Some(taken(None)));
         forever.push(Value::BulkString(b"host/1/2".into()));
         let holder = Some("host/1/2".to_owned());
-        assert_eq!(
-            acquired(Value::Array(forever), Duration::from_millis),
-            Some(taken(holder))
-        );
+        assert_eq!(acquired(Value::Array(forever)), Some(taken(holder)));
         let token = Token {
             number: 7,
             abandoned: true,
         };
-        assert_eq!(
-            acquired(Value::Int(0), Duration::from_millis),
-            Some(Acquired::Broken)
-        );
+        assert_eq!(acquired(Value::Int(0)), Some(Acquired::Broken));
         let granted = |value| Some(Acquired::Granted { token, value });
-        assert_eq!(
-            acquired(Value::Int(7), Duration::from_millis),
-            granted(None)
-        );
+        assert_eq!(acquired(Value::Int(7)), granted(None));
         let with = |value| Value::Array(vec![Value::Int(7), value]);
-        assert_eq!(
-            acquired(with(Value::Nil), Duration::from_millis),
-            granted(Some(None))
-        );
+        assert_eq!(acquired(with(Value::Nil)), granted(Some(None)));
         let value = Some(b"1".as_slice().into());
         let text = Value::BulkString(b"1".into());
-        assert_eq!(
-            acquired(with(text), Duration::from_millis),
-            granted(Some(value))
-        );
+        assert_eq!(acquired(with(text)), granted(Some(value)));
     }
 }

@@ -310,47 +310,9 @@ impl Model for Bounds {
         if !world.late.is_empty() {
             actions.push(Action::Late);
         }
-        let mut fates = vec![Fate::Heard];
-        if world.losses < self.losses {
-            fates.extend([Fate::RequestLost, Fate::AnswerLost]);
-        }
-        for at in 0..WORKERS {
-            let worker = &world.workers[at];
-            let may_be_late = world.losses < self.losses && world.late.is_empty();
-            let late = may_be_late.then_some(Fate::Late);
-            let asks = || {
-                fates
-                    .iter()
-                    .copied()
-                    .chain(late)
-                    .map(move |fate| Action::Ask(at, fate))
-            };
-            match &worker.state {
-                State::Idle if worker.owners < self.owners => actions.extend(asks()),
-                State::Unanswered => {
-                    actions.extend(asks());
-                    // It comes behind the question on the same connection.
-                    if !world.late.contains(&world.current(at)) {
-                        actions.extend(fates.iter().map(|fate| Action::TakeBack(at, *fate)));
-                    }
-                }
-                State::Waiting(until) if until.is_some_and(|until| until <= world.now) => {
-                    actions.extend(asks())
-                }
-                State::Working { .. } => {
-                    for fate in &fates {
-                        actions.push(Action::Renew(at, *fate));
-                        actions.extend(
-                            [How::Done, How::Retry, How::Drop]
-                                .map(|how| Action::End(at, how, *fate)),
-                        );
-                    }
-                }
-                _ => {}
-            }
-            if self.vanish && at == 0 && worker.state != State::Vanished {
-                actions.push(Action::Vanish(at));
-            }
+        (0..WORKERS).for_each(|at| self.actions_of(world, at, actions));
+        if self.vanish && world.workers[0].state != State::Vanished {
+            actions.push(Action::Vanish(0));
         }
     }
 
@@ -396,6 +358,39 @@ impl Model for Bounds {
                 !world.late.is_empty()
             }),
         ]
+    }
+}
+
+impl Bounds {
+    /// What a worker may do.
+    fn actions_of(&self, world: &World, at: usize, actions: &mut Vec<Action>) {
+        let may_lose = world.losses < self.losses;
+        let losses = [Fate::RequestLost, Fate::AnswerLost];
+        let losses = losses.into_iter().filter(|_| may_lose);
+        let fates: Vec<_> = [Fate::Heard].into_iter().chain(losses).collect();
+        let late = (may_lose && world.late.is_empty()).then_some(Fate::Late);
+        let asks = fates.iter().copied().chain(late);
+        let asks = asks.map(|fate| Action::Ask(at, fate));
+        let worker = &world.workers[at];
+        match &worker.state {
+            State::Idle if worker.owners < self.owners => actions.extend(asks),
+            State::Unanswered => {
+                actions.extend(asks);
+                // It comes behind the question on the same connection.
+                if !world.late.contains(&world.current(at)) {
+                    actions.extend(fates.iter().map(|fate| Action::TakeBack(at, *fate)));
+                }
+            }
+            State::Waiting(Some(until)) if *until <= world.now => actions.extend(asks),
+            State::Working { .. } => {
+                for fate in fates.iter().copied() {
+                    let ends = [How::Done, How::Retry, How::Drop];
+                    actions.push(Action::Renew(at, fate));
+                    actions.extend(ends.map(|how| Action::End(at, how, fate)));
+                }
+            }
+            _ => {}
+        }
     }
 }
 

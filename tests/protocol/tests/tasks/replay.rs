@@ -16,6 +16,7 @@ use crate::base::task::{
 const SECOND: Micros = 1_000_000;
 const TTL: Micros = 3 * SECOND;
 const START: Micros = 1_700_000_000 * SECOND;
+const PAYLOAD: &str = "{\"a\": 1}";
 /// In the place of the server's clock.
 const CLOCK: &str = "clock";
 const KEYS: [&str; 7] = [
@@ -132,27 +133,8 @@ impl Both<'_> {
                 self.real.set_clock(self.now);
             }
             Step::Ask { owner, waits } => self.ask(*owner, *waits)?,
-            Step::Renew { owner, looks } => {
-                let (text, token) = (owner_of(*owner), self.tokens.get(owner).copied());
-                let ttl = (!looks).then_some(TTL);
-                let ours = self.rules.renew(&text, ttl, token, self.now);
-                let millis = ttl.map_or(0, |ttl| ttl / 1_000).to_string();
-                let token = token.map(|token| token.to_string());
-                let mut arguments = vec![&*text, &*millis, "t", ""];
-                arguments.extend(token.as_deref());
-                let theirs = self.real.run("task/renew", &arguments);
-                prop_assert_eq!(Value::Int(ours.into()), theirs);
-            }
-            Step::End { owner, how } => {
-                let token = self.tokens.get(owner).copied();
-                let (text, end) = (owner_of(*owner), end_of(*how));
-                let ours = self.rules.end(&text, end, token.or(Some(1)), self.now);
-                let counter = (token.unwrap_or(1) + 1).to_string();
-                let how = end.map(|end| String::from_utf8(end.to_bytes()).unwrap());
-                let arguments = [&*text, &*counter, "t", how.as_deref().unwrap_or_default()];
-                let theirs = self.real.run("task/finish", &arguments);
-                prop_assert_eq!(Value::Int(if ours { 1 } else { 2 }), theirs);
-            }
+            Step::Renew { owner, looks } => self.renew(*owner, *looks)?,
+            Step::End { owner, how } => self.end(*owner, *how)?,
             Step::TakeBack { owner } => {
                 let text = owner_of(*owner);
                 let ours = self.rules.take_back(&text, self.now);
@@ -176,6 +158,31 @@ impl Both<'_> {
             Step::Look => self.look()?,
         }
         self.compare_lines()
+    }
+
+    fn renew(&mut self, owner: u8, looks: bool) -> Result<(), TestCaseError> {
+        let (text, token) = (owner_of(owner), self.tokens.get(&owner).copied());
+        let ttl = (!looks).then_some(TTL);
+        let ours = self.rules.renew(&text, ttl, token, self.now);
+        let millis = ttl.map_or(0, |ttl| ttl / 1_000).to_string();
+        let token = token.map(|token| token.to_string());
+        let mut arguments = vec![&*text, &*millis, "t", ""];
+        arguments.extend(token.as_deref());
+        let theirs = self.real.run("task/renew", &arguments);
+        prop_assert_eq!(Value::Int(ours.into()), theirs);
+        Ok(())
+    }
+
+    fn end(&mut self, owner: u8, how: u8) -> Result<(), TestCaseError> {
+        let token = self.tokens.get(&owner).copied();
+        let (text, end) = (owner_of(owner), end_of(how));
+        let ours = self.rules.end(&text, end, token.or(Some(1)), self.now);
+        let counter = (token.unwrap_or(1) + 1).to_string();
+        let how = end.map(|end| String::from_utf8(end.to_bytes()).unwrap());
+        let arguments = [&*text, &*counter, "t", how.as_deref().unwrap_or_default()];
+        let theirs = self.real.run("task/finish", &arguments);
+        prop_assert_eq!(Value::Int(if ours { 1 } else { 2 }), theirs);
+        Ok(())
     }
 
     fn ask(&mut self, owner: u8, waits: bool) -> Result<(), TestCaseError> {
@@ -232,60 +239,37 @@ impl Both<'_> {
             cap: Duration::from_secs(2),
             remember: Duration::from_secs(u64::from(nonce.is_some()) * 2),
         };
-        let (ids, nonce): (Vec<_>, _) = (
-            ids.iter().map(|id| format!("id{id}")).collect(),
-            nonce.map(|nonce| format!("n{nonce}")),
-        );
-        let tasks: Vec<_> = ids
-            .iter()
-            .map(|id| NewTask {
-                id,
-                payload: b"{\"a\": 1}",
-                due: Due::After(Duration::from_micros(wait)),
-                policy,
-                if_exists,
-            })
-            .collect();
-        let ours = self.rules.call(
-            TaskCall::Insert {
-                tasks: &tasks,
-                nonce: nonce.as_deref(),
-            },
-            self.now,
-            0,
-        );
+        let ids: Vec<_> = ids.iter().map(|id| format!("id{id}")).collect();
+        let nonce = nonce.map(|nonce| format!("n{nonce}"));
+        let nonce = nonce.as_deref();
+        let task = |id| NewTask {
+            id,
+            payload: PAYLOAD.as_bytes(),
+            due: Due::After(Duration::from_micros(wait)),
+            policy,
+            if_exists,
+        };
+        let tasks: Vec<_> = ids.iter().map(|id| task(id)).collect();
+        let tasks = &tasks;
+        let ours = self
+            .rules
+            .call(TaskCall::Insert { tasks, nonce }, self.now, 0);
         let mark = match if_exists {
             IfExists::Reset => "r",
             IfExists::Replace => "p",
             _ => "k",
         };
-        let (due, tries, remember) = (
-            format!("+{wait}"),
-            tries.to_string(),
-            policy.remember.as_millis().to_string(),
-        );
-        let of_task = |id| {
-            [
-                id,
-                mark,
-                &due,
-                &tries,
-                "700",
-                "2000",
-                &remember,
-                "{\"a\": 1}",
-            ]
-        };
-        let mut arguments = vec![nonce.as_deref().unwrap_or("-")];
+        let remember = policy.remember.as_millis().to_string();
+        let (due, tries) = (format!("+{wait}"), tries.to_string());
+        let of_task = |id| [id, mark, &due, &tries, "700", "2000", &remember, PAYLOAD];
+        let mut arguments = vec![nonce.unwrap_or("-")];
         arguments.extend(ids.iter().flat_map(|id| of_task(id)));
         let theirs = self.real.run("task/insert", &arguments);
         let TaskAnswer::Changed(ours) = ours else {
             unreachable!("it inserts")
         };
-        let ours = ours
-            .into_iter()
-            .map(|changed| if changed { b'1' } else { b'0' })
-            .collect();
+        let digit = |changed: bool| if changed { b'1' } else { b'0' };
+        let ours = ours.into_iter().map(digit).collect();
         prop_assert_eq!(Value::BulkString(ours), theirs);
         Ok(())
     }
