@@ -30,6 +30,9 @@
 //! | `Locker::mutex` | one, with a value | `Mutex` (feature `value`) |
 //! | `Locker::rwlock` | many readers, or one writer, with a value | `RwLock` (feature `value`) |
 //!
+//! `Locker::delay_queue` (feature `delay`) gives a `DelayQueue`: tasks that are due at a time, each of which one worker
+//! takes with a lease.
+//!
 //! # What a lease promises
 //!
 //! A lock must become free when its holder crashes. So it is a *lease*: it ends after its time to live (ttl), unless
@@ -134,3 +137,7 @@ mod readme {}
 #[cfg(all(doctest, feature = "metrics"))]
 #[doc = include_str!("../docs/metrics.md")]
 mod metrics_page {}
+
+#[cfg(all(doctest, feature = "delay"))]
+#[doc = include_str!("../docs/delay.md")]
+mod delay_page {}
