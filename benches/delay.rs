@@ -4,12 +4,12 @@
 //! cargo bench --features delay --bench delay [-- TASKS]
 //! ```
 //!
-//! A private `redis-server` is started for all rows, on a processor of its own; workers are processes. TASKS (20,000) is
-//! how many tasks a row has that counts them. Rounds of the rows of a table take turns.
+//! A private `redis-server` is started for all rows, on a processor of its own; workers are processes. TASKS (20,000)
+//! is how many tasks a row has that counts them. Rounds of the rows of a table take turns.
 //!
 //! How to read it: `tasks/s` counts tasks that do nothing. `late us` is from when a task is due to when the handler has
-//! it, by the clock of this machine, which is that of the server, too. `again ms` is from SIGKILL to when another worker
-//! has the task; the ttl is 1 s.
+//! it, by the clock of this machine, which is that of the server, too. `again ms` is from SIGKILL to when another
+//! worker has the task; the ttl is 1 s.
 
 mod support;
 

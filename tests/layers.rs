@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// From the bottom to the top. A module belongs to the longest of these names that begins its path.
-const LAYERS: [&str; 23] = [
+const LAYERS: [&str; 24] = [
     "base",
     "engine",
     "engine::heartbeat",
@@ -28,6 +28,7 @@ const LAYERS: [&str; 23] = [
     "acquire",
     "locker",
     "primitives",
+    "delay",
     "metrics",
     "testing",
 ];

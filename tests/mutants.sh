@@ -27,7 +27,8 @@ check_header() {
   if [ -n "$test" ]; then
     [[ "$breaks" =~ ^(safety|promise)$ ]] || fail "$name.patch says neither that it breaks safety nor that it breaks a promise"
     [[ "$test" =~ ^[a-z_]+\ [a-z0-9_:]+$ ]] || fail "$name.patch doesn't say which test of which target finds it"
-    git grep -qw "fn ${test##*:}()" -- src tests || fail "$name.patch names a test that isn't there: $test"
+    # A function, or a row of a table that a macro makes a function of.
+    git grep -qE "^ *((pub.*)?fn )?${test##*:}\(" -- src tests || fail "$name.patch names a test that isn't there: $test"
     return
   fi
   [[ "$rules" =~ ^C[1-9]0?(\ C[1-9]0?)*$ ]] || fail "$name.patch doesn't say by which rules it is found"

@@ -228,8 +228,8 @@ impl TaskRecord {
     }
 }
 
-/// How a worker ends a task. It is what is stored when the task's lease is released; a lease that is released with nothing
-/// is a task that was dropped.
+/// How a worker ends a task. It is what is stored when the task's lease is released; a lease that is released with
+/// nothing is a task that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskEnd<'a> {
     Done,

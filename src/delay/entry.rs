@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{DelayQueue, TaskId, queue::since_1970};
+use super::id::TaskId;
+use super::queue::{DelayQueue, since_1970};
 use crate::base::{Due, IfExists, NewTask, Policy, Result, sys};
 
 /// A task that is about to be inserted under an id that the program chose: see [`DelayQueue::entry`].
@@ -36,6 +37,17 @@ pub struct Entry<'a, T> {
     due: Due,
     policy: Policy,
     if_exists: IfExists,
+}
+
+impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
+    /// Returns an entry, to insert a task under an id of your own: the idempotence key.
+    ///
+    /// # Examples
+    ///
+    /// See [`Entry`].
+    pub fn entry(&self, id: impl Into<TaskId>) -> Entry<'_, T> {
+        Entry::new(self, id.into())
+    }
 }
 
 impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
@@ -69,8 +81,8 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
         self
     }
 
-    /// Sets how long the task waits after its first try, and the longest wait. The wait doubles after each try. 1 s and 1
-    /// h by default; in whole milliseconds.
+    /// Sets how long the task waits after its first try, and the longest wait. The wait doubles after each try. 1 s and
+    /// 1 h by default; in whole milliseconds.
     ///
     /// A part of up to a fifth is taken off at random, so that tasks that fail together aren't tried together.
     pub fn backoff(mut self, base: Duration, cap: Duration) -> Self {
@@ -85,9 +97,9 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
 
     /// Inserts the task, and says whether that changed anything: one round trip.
     ///
-    /// `false` means that there is a task of that id and [`IfExists::Keep`] left it alone, or that it is running, or that
-    /// it was done within [`remember`](DelayQueue::remember). If an answer is lost and the call is repeated, the task
-    /// isn't inserted twice.
+    /// `false` means that there is a task of that id and [`IfExists::Keep`] left it alone, or that it is running, or
+    /// that it was done within [`remember`](DelayQueue::remember). If an answer is lost and the call is repeated, the
+    /// task isn't inserted twice.
     ///
     /// # Errors
     ///
@@ -95,8 +107,8 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
     /// - [`Error::InvalidValue`](crate::Error::InvalidValue) when the value can't be written as JSON and read again, or
     ///   is longer than [`payload_limit`](DelayQueue::payload_limit).
     /// - [`Error::Unavailable`](crate::Error::Unavailable), [`Error::Denied`](crate::Error::Denied),
-    ///   [`Error::Conflict`](crate::Error::Conflict) and [`Error::Engine`](crate::Error::Engine) when the engine can't be
-    ///   reached or fails. It may be inserted or not; insert it again.
+    ///   [`Error::Conflict`](crate::Error::Conflict) and [`Error::Engine`](crate::Error::Engine) when the engine can't
+    ///   be reached or fails. It may be inserted or not; insert it again.
     pub fn insert(self, value: &T) -> Result<bool> {
         let payload = self.queue.payload(value)?;
         let task = NewTask {

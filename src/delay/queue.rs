@@ -5,18 +5,19 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Entry, Task, TaskId, workers::Workers};
+use super::{id::TaskId, task::Task};
 use crate::base::{
-    Claim, Deadline, Due, Error, Event, IfExists, Mode, NewTask, Policy, Result, TaskAnswer,
-    TaskCall, TaskCounts, TaskRecord, TaskState, sys::time,
+    CancelToken, Claim, Deadline, Due, Error, Event, IfExists, Mode, NewTask, Policy, Result,
+    TaskAnswer, TaskCall, TaskCounts, TaskRecord, TaskState, sys::time,
 };
 use crate::primitives::value::{from_json, to_json};
 use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 
 /// A queue of tasks that are due at a time, and are done at least once, whatever becomes of the workers that take them.
 ///
-/// Tasks are values of `T`, stored as JSON. They live where the locks live, until they are done or removed; on `memory:`
-/// they end with the process. Any process that opens the queue by its name inserts and takes. Clones are cheap.
+/// Tasks are values of `T`, stored as JSON. They live where the locks live, until they are done or removed; on
+/// `memory:` they end with the process. Any process that opens the queue by its name inserts and takes. Clones are
+/// cheap.
 ///
 /// `docs/delay.md` says what is guaranteed, what breaks it, and how it compares with other systems.
 ///
@@ -28,8 +29,8 @@ use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 ///
 /// # Waiting
 ///
-/// Of all workers that wait, the first one sleeps until the next task is due; the others sleep until they are called. So
-/// nobody polls. Workers get tasks in the order in which they came.
+/// Of all workers that wait, the first one sleeps until the next task is due; the others sleep until they are called.
+/// So nobody polls. Workers get tasks in the order in which they came.
 ///
 /// # Examples
 ///
@@ -72,7 +73,7 @@ pub struct TaskInfo<T> {
     pub last_error: Option<String>,
 }
 
-/// The defaults of [`Entry`].
+/// The defaults of [`Entry`](crate::Entry).
 const POLICY: Policy = Policy {
     tries: 25,
     base: Duration::from_secs(1),
@@ -117,11 +118,11 @@ impl Locker {
 }
 
 impl<T> DelayQueue<T> {
-    /// Sets for how long the id of a task of [`entry`](Self::entry) is known after it is done: 1 h by default. An insert
-    /// of that id changes nothing until then.
+    /// Sets for how long the id of a task of [`entry`](Self::entry) is known after it is done: 1 h by default. An
+    /// insert of that id changes nothing until then.
     ///
-    /// It counts for tasks that this value of the queue inserts. Each id that is remembered takes about 100 bytes of the
-    /// engine's memory.
+    /// It counts for tasks that this value of the queue inserts. Each id that is remembered takes about 100 bytes of
+    /// the engine's memory.
     #[must_use = "it returns the queue"]
     pub fn remember(mut self, duration: Duration) -> Self {
         self.policy.remember = duration;
@@ -271,15 +272,6 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
             .map(|(value, delay)| (value, Due::After(*delay)))
             .collect();
         self.insert_random(&tasks)
-    }
-
-    /// Returns an entry, to insert a task under an id of your own: the idempotence key.
-    ///
-    /// # Examples
-    ///
-    /// See [`Entry`].
-    pub fn entry(&self, id: impl Into<TaskId>) -> Entry<'_, T> {
-        Entry::new(self, id.into())
     }
 
     /// Returns what the queue knows of a task: one round trip. `None` when it has none of that id, or it is done.
@@ -445,47 +437,11 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     }
 }
 
-impl<T: Serialize + DeserializeOwned + Send + 'static> DelayQueue<T> {
-    /// Starts `threads` threads that take tasks and call `handler` with each of them.
-    ///
-    /// A task whose handler returns `Ok` is done. One whose handler returns an error, or panics, is tried again by its
-    /// backoff, and keeps the error's text. An engine that can't be reached is tried again, and logged.
-    ///
-    /// Dropping [`Workers`] drains: threads that wait end, those that work finish their task, and then the drop returns.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Engine`] when the threads can't be started.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// use crosslock::Task;
-    ///
-    /// # let locker = crosslock::Locker::open("memory:")?;
-    /// let mail = locker.delay_queue::<String>("work-example")?;
-    /// let workers = mail.work(2, |task: &Task<String>| {
-    ///     println!("sending {}", **task);
-    ///     Ok::<(), std::io::Error>(())
-    /// })?;
-    /// mail.insert(&"to: ada".to_owned(), Duration::ZERO)?;
-    /// # while mail.counts()? != Default::default() { std::thread::sleep(Duration::from_millis(1)) }
-    /// drop(workers);
-    /// # Ok::<(), crosslock::Error>(())
-    /// ```
-    pub fn work<E: fmt::Display>(
-        &self,
-        threads: usize,
-        handler: impl Fn(&Task<T>) -> Result<(), E> + Send + Sync + 'static,
-    ) -> Result<Workers> {
-        Workers::start(self, &self.locker, threads, Arc::new(handler))
-    }
-
-    /// The same queue, by another locker.
-    pub(super) fn by(&self, locker: Locker) -> Self {
+impl<T> DelayQueue<T> {
+    /// The same queue, whose waits end when the token is cancelled.
+    pub(super) fn with_cancel(&self, token: &CancelToken) -> Self {
         DelayQueue {
-            locker,
+            locker: self.locker.with_cancel(token),
             ..self.clone()
         }
     }

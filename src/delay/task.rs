@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fmt, ops::Deref};
 
-use super::TaskId;
+use super::id::TaskId;
 use crate::base::{Error, ErrorChain, Event, Result, TaskEnd, TaskRecord};
 use crate::guard::LockGuard;
 
@@ -115,8 +115,8 @@ impl<T> Task<T> {
     /// # Errors
     ///
     /// - [`Error::Lost`] when the lease is over. Nothing was changed: another worker has the task, or will.
-    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when it isn't known whether
-    ///   the engine knows that it is done. If it doesn't, the task is tried again.
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when it isn't known
+    ///   whether the engine knows that it is done. If it doesn't, the task is tried again.
     pub fn done(mut this: Self) -> Result<()> {
         this.end(TaskEnd::Done)
     }

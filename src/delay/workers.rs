@@ -5,11 +5,10 @@ use std::{any::Any, fmt, sync::Arc, thread::JoinHandle, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{DelayQueue, Task};
+use super::{queue::DelayQueue, task::Task};
 use crate::base::{
     CancelToken, Deadline, Error, ErrorChain, Process, Result, backoff::shortened, sys,
 };
-use crate::locker::Locker;
 
 /// The threads of [`DelayQueue::work`]. Dropping it drains them: see there.
 #[must_use = "its drop ends the threads: bind it, `let _workers = ...`"]
@@ -23,10 +22,48 @@ pub struct Workers {
 /// How long a thread waits after the engine failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
+impl<T: Serialize + DeserializeOwned + Send + 'static> DelayQueue<T> {
+    /// Starts `threads` threads that take tasks and call `handler` with each of them.
+    ///
+    /// A task whose handler returns `Ok` is done. One whose handler returns an error, or panics, is tried again by its
+    /// backoff, and keeps the error's text. An engine that can't be reached is tried again, and logged.
+    ///
+    /// Dropping [`Workers`] drains: threads that wait end, those that work finish their task, and then the drop
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Engine`] when the threads can't be started.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    ///
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let mail = locker.delay_queue::<String>("work-example")?;
+    /// let workers = mail.work(2, |task: &Task<String>| {
+    ///     println!("sending {}", **task);
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// mail.insert(&"to: ada".to_owned(), Duration::ZERO)?;
+    /// # while mail.counts()? != Default::default() { std::thread::sleep(Duration::from_millis(1)) }
+    /// drop(workers);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn work<E: fmt::Display>(
+        &self,
+        threads: usize,
+        handler: impl Fn(&Task<T>) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Result<Workers> {
+        Workers::start(self, threads, Arc::new(handler))
+    }
+}
+
 impl Workers {
     pub(super) fn start<T, E>(
         queue: &DelayQueue<T>,
-        locker: &Locker,
         threads: usize,
         handler: Arc<impl Fn(&Task<T>) -> Result<(), E> + Send + Sync + 'static>,
     ) -> Result<Self>
@@ -41,7 +78,7 @@ impl Workers {
             process: Process::current(),
         };
         for _ in 0..threads {
-            let queue = queue.by(locker.with_cancel(&end));
+            let queue = queue.with_cancel(&end);
             let (handler, end) = (handler.clone(), end.clone());
             let work = move || work(&queue, &*handler, &end);
             let thread = sys::spawn_joined("crosslock-work", work).map_err(|e| {

@@ -115,7 +115,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Does something with the tasks of a delay queue. A worker gets one by a [`Wait`] with [`Mode::Task`], and what is
     /// stored with the release of its lease says how the task ends: [`TaskEnd`](crate::base::task::TaskEnd).
     fn tasks(&self, _key: &Key, _call: TaskCall<'_>, _deadline: &Deadline) -> Result<TaskAnswer> {
-        Err(unsupported(self.endpoint(), DELAY_QUEUES))
+        Err(no_delay_queues(self.endpoint()))
     }
 
     /// For errors: where the value is stored.
@@ -213,7 +213,7 @@ impl Capabilities {
             return Err(unsupported(endpoint, "a preference for readers or writers"));
         }
         if mode == Mode::Task && !self.tasks {
-            return Err(unsupported(endpoint, DELAY_QUEUES));
+            return Err(no_delay_queues(endpoint));
         }
         Ok(())
     }
@@ -228,12 +228,16 @@ impl Capabilities {
     }
 }
 
-const DELAY_QUEUES: &str = "delay queues";
-
 /// The error for what the engine at `endpoint` can't do.
 pub(crate) fn unsupported(endpoint: &str, what: &str) -> Error {
     Error::Unsupported {
         what: format!("{what} on {endpoint}: use redis://, file: or memory:"),
+    }
+}
+
+fn no_delay_queues(endpoint: &str) -> Error {
+    Error::Unsupported {
+        what: format!("delay queues on {endpoint}: use redis:// or memory:"),
     }
 }
 

@@ -14,6 +14,7 @@ mod loss;
 mod ls_and_show;
 mod signals;
 mod statuses;
+mod tasks;
 mod terminal;
 mod tool;
 mod wait_and_test;

@@ -1,19 +1,17 @@
 //! Delayed tasks: when they are due, who gets them, and what becomes of them.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crosslock::{
-    CancelToken, DelayQueue, Error, IfExists, Locker, LostReason, Task, TaskCounts, TaskId,
-    TaskState, Workers,
+    DelayQueue, Error, IfExists, Locker, Task, TaskCounts, TaskId, TaskState, Workers,
 };
 
 use crate::{PATIENCE, Place};
 
 /// Long enough that nothing becomes due in a test.
-const LATER: Duration = Duration::from_secs(600);
-const NOW: Duration = Duration::ZERO;
+pub(super) const LATER: Duration = Duration::from_secs(600);
+pub(super) const NOW: Duration = Duration::ZERO;
 const TTL: Duration = Duration::from_millis(150);
 
 const _: () = {
@@ -23,12 +21,12 @@ const _: () = {
     goes_anywhere::<Workers>();
 };
 
-fn queue(lock: &Locker) -> DelayQueue<u32> {
+pub(super) fn queue(lock: &Locker) -> DelayQueue<u32> {
     lock.delay_queue("tasks").unwrap()
 }
 
 /// Counts in the order of a task's life.
-fn counts(queue: &DelayQueue<u32>) -> [u64; 4] {
+pub(super) fn counts(queue: &DelayQueue<u32>) -> [u64; 4] {
     let TaskCounts {
         delayed,
         ready,
@@ -45,7 +43,7 @@ fn worker_that_vanishes(place: &Place) -> DelayQueue<u32> {
     queue(&lock.build().unwrap())
 }
 
-fn take(queue: &DelayQueue<u32>) -> Task<u32> {
+pub(super) fn take(queue: &DelayQueue<u32>) -> Task<u32> {
     queue.take_for(PATIENCE).unwrap().expect("a task is due")
 }
 
@@ -302,154 +300,6 @@ pub(crate) fn tokens_increase_from_task_to_task(place: &Place) {
         last = token;
         Task::done(task).unwrap();
     }
-}
-
-pub(crate) fn worker_that_waits_hears_of_an_earlier_task(place: &Place) {
-    let (queue, other) = (queue(place), queue(&place.builder().build().unwrap()));
-    queue.insert(&1, LATER).unwrap();
-    let (sender, taken) = channel();
-    let worker = thread::spawn(move || sender.send(*take(&other)).unwrap());
-    assert_eq!(
-        taken.recv_timeout(Duration::from_millis(300)),
-        Err(RecvTimeoutError::Timeout)
-    );
-    queue.insert(&2, Duration::from_millis(50)).unwrap();
-    assert_eq!(taken.recv_timeout(PATIENCE), Ok(2));
-    worker.join().unwrap();
-}
-
-pub(crate) fn worker_that_waits_hears_of_a_task_that_is_due_at_once(place: &Place) {
-    let (queue, other) = (queue(place), queue(&place.builder().build().unwrap()));
-    let worker = thread::spawn(move || [(); 3].map(|()| *take(&other)));
-    for value in 0..3 {
-        thread::sleep(Duration::from_millis(60));
-        queue.insert(&value, NOW).unwrap();
-    }
-    assert_eq!(worker.join().unwrap(), [0, 1, 2]);
-}
-
-pub(crate) fn workers_are_served_in_their_order(place: &Place) {
-    let queue = queue(place);
-    let (sender, taken) = channel();
-    thread::scope(|scope| {
-        for number in 0..4 {
-            let (worker, sender) = (queue.clone(), sender.clone());
-            scope.spawn(move || {
-                let task = take(&worker);
-                sender.send((number, *task)).unwrap();
-                Task::done(task).unwrap();
-            });
-            // They come one after the other.
-            thread::sleep(Duration::from_millis(150));
-        }
-        for value in 0..4 {
-            queue.insert(&value, NOW).unwrap();
-            assert_eq!(taken.recv_timeout(PATIENCE), Ok((value, value)));
-        }
-    });
-}
-
-pub(crate) fn each_of_many_tasks_is_done_once_by_many_workers(place: &Place) {
-    const TASKS: u32 = 200;
-    let queue = queue(place);
-    let (sender, done) = channel();
-    let lockers = [(); 3].map(|()| place.builder().build().unwrap());
-    let workers: Vec<_> = lockers
-        .iter()
-        .map(|lock| {
-            let (queue, sender) = (self::queue(lock), sender.clone());
-            queue
-                .work(2, move |task: &Task<u32>| sender.send(**task))
-                .unwrap()
-        })
-        .collect();
-    for value in 0..TASKS {
-        let delay = Duration::from_millis(u64::from(value * 7 % 50));
-        queue.insert(&value, delay).unwrap();
-    }
-    let mut all: Vec<_> = (0..TASKS)
-        .map(|_| done.recv_timeout(PATIENCE).unwrap())
-        .collect();
-    drop(workers);
-    assert!(done.try_recv().is_err(), "one was done twice");
-    all.sort_unstable();
-    assert_eq!(all, (0..TASKS).collect::<Vec<_>>());
-    assert_eq!(counts(&queue), [0; 4]);
-}
-
-pub(crate) fn wait_for_a_task_ends_in_time(place: &Place) {
-    let queue = queue(place);
-    let (began, timeout) = (Instant::now(), Duration::from_millis(150));
-    assert!(queue.take_for(timeout).unwrap().is_none());
-    assert!(queue.take_until(began + 2 * timeout).unwrap().is_none());
-    assert!(began.elapsed() >= 2 * timeout);
-    // A worker that gave up stands in nobody's way.
-    queue.insert(&1, NOW).unwrap();
-    assert!(queue.try_take().unwrap().is_some());
-}
-
-pub(crate) fn wait_for_a_task_is_cancelled(place: &Place) {
-    let token = CancelToken::new();
-    let waiting = queue(&place.with_cancel(&token));
-    let worker = thread::spawn(move || waiting.take());
-    thread::sleep(Duration::from_millis(100));
-    token.cancel();
-    assert!(matches!(
-        worker.join().unwrap(),
-        Err(Error::Cancelled { .. })
-    ));
-    let lock = place.builder().build().unwrap();
-    let (queue, waiting) = (queue(&lock), queue(&lock));
-    queue.insert(&1, NOW).unwrap();
-    let task = take(&queue);
-    let worker = thread::spawn(move || waiting.take());
-    thread::sleep(Duration::from_millis(100));
-    lock.close();
-    assert!(matches!(
-        worker.join().unwrap(),
-        Err(Error::Cancelled { .. })
-    ));
-    let lost = Task::lease(&task).lost().recv().unwrap();
-    assert_eq!(lost.reason, LostReason::Closed);
-    assert_eq!(counts(&self::queue(place))[2], 0, "it is given back");
-}
-
-pub(crate) fn handler_that_fails_or_panics_is_called_again(place: &Place) {
-    let queue = queue(place);
-    let (sender, called) = channel();
-    for name in ["error", "panic"] {
-        let entry = queue.entry(name).tries(2).backoff(NOW, NOW);
-        assert!(entry.insert(&u32::from(name == "panic")).unwrap());
-    }
-    let workers = queue.work(1, move |task: &Task<u32>| {
-        sender.send(Task::id(task).to_string()).unwrap();
-        if **task == 1 {
-            std::panic::resume_unwind(Box::new("no way"));
-        }
-        Err("it can't")
-    });
-    let mut calls = [(); 4].map(|()| called.recv_timeout(PATIENCE).unwrap());
-    drop(workers.unwrap());
-    calls.sort();
-    assert_eq!(calls, ["error", "error", "panic", "panic"]);
-    let why = |id: &str| queue.get(&id.into()).unwrap().unwrap().last_error.unwrap();
-    assert!(why("error").contains("it can't") && why("panic").contains("no way"));
-    assert_eq!(counts(&queue), [0, 0, 0, 2]);
-}
-
-pub(crate) fn drop_of_workers_waits_for_those_that_work(place: &Place) {
-    let queue = queue(place);
-    let (sender, begun) = channel();
-    let workers = queue.work(2, move |_: &Task<u32>| {
-        sender.send(()).unwrap();
-        thread::sleep(Duration::from_millis(200));
-        Ok::<(), Error>(())
-    });
-    let workers = workers.unwrap();
-    queue.insert(&1, NOW).unwrap();
-    begun.recv_timeout(PATIENCE).unwrap();
-    drop(workers);
-    assert_eq!(counts(&queue), [0; 4]);
 }
 
 pub(crate) fn values_that_do_not_fit_are_refused_or_buried(place: &Place) {

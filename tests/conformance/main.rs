@@ -6,6 +6,8 @@ mod cancel;
 mod close;
 #[cfg(feature = "delay")]
 mod delay;
+#[cfg(feature = "delay")]
+mod delay_workers;
 #[macro_use]
 mod engines;
 mod exclusion;
@@ -299,6 +301,10 @@ for_every_engine_with_queues! {
         vanished_worker_of_the_last_try_buries_its_task
         lease_is_renewed_for_several_ttls
         tokens_increase_from_task_to_task
+        values_that_do_not_fit_are_refused_or_buried
+        queues_and_locks_of_a_name_are_apart
+    }
+    delay_workers {
         worker_that_waits_hears_of_an_earlier_task
         worker_that_waits_hears_of_a_task_that_is_due_at_once
         workers_are_served_in_their_order
@@ -307,8 +313,6 @@ for_every_engine_with_queues! {
         wait_for_a_task_is_cancelled
         handler_that_fails_or_panics_is_called_again
         drop_of_workers_waits_for_those_that_work
-        values_that_do_not_fit_are_refused_or_buried
-        queues_and_locks_of_a_name_are_apart
     }
 }
 

@@ -1,5 +1,5 @@
-//! What operators do to keys and leases, past every locker; and etcd's own recipe, which `etcdctl lock` and the server's
-//! `Lock` service share, in the same line.
+//! What operators do to keys and leases, past every locker; and etcd's own recipe, which `etcdctl lock` and the
+//! server's `Lock` service share, in the same line.
 
 use std::thread;
 use std::time::Instant;

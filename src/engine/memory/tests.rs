@@ -1,5 +1,5 @@
-//! What the rules don't share with the scripts, or memory with directories: what is forgotten, and how threads wait. All
-//! else is in `tests/protocol/corpus` and `tests/conformance`.
+//! What the rules don't share with the scripts, or memory with directories: what is forgotten, and how threads wait.
+//! All else is in `tests/protocol/corpus` and `tests/conformance`.
 
 use std::thread;
 use std::time::Instant;

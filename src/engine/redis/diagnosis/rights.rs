@@ -17,6 +17,9 @@ use crate::engine::redis::{failure::Failure, settings::Kind};
 const CHECK: &str = "rights";
 const INBOX: &str = "inbox";
 
+/// What is found where nothing is missing.
+const ALL: &str = "this user may do all that locks need";
+
 /// How the key is made: it expires whatever happens next.
 const MAKE: &str = "SET KEY text PX 60000";
 
@@ -34,6 +37,10 @@ const REPLICAS: &str = "WAIT 0 1";
 
 /// What operators need besides.
 const OPERATORS: &str = "SCAN 0 COUNT 1; GETRANGE KEY 0 1; LRANGE KEY 0 0";
+
+/// What delay queues need besides.
+const TASKS: &str =
+    "HEXISTS KEY text; LPOS KEY text; ZCARD KEY; ZCOUNT KEY 0 1; ZRANGEBYSCORE KEY 0 1";
 
 /// What finds the node of a lock.
 const NODES: &str = "CLUSTER SLOTS; CLUSTER INFO; CLUSTER NODES; ASKING";
@@ -84,7 +91,7 @@ impl<'a> Trial<'a> {
             return Ok(self.missing(&["SET"], "no lock can be taken"));
         }
         let shared = self.denied(SHARED)?;
-        let operators = self.denied(OPERATORS)?;
+        let (operators, tasks) = (self.denied(OPERATORS)?, self.denied(TASKS)?);
         // It removes the key.
         let mut locks = self.denied(LOCKS)?;
         if self.is_in_cluster {
@@ -101,7 +108,12 @@ impl<'a> Trial<'a> {
         let missing = all.iter().find(|(denied, _)| !denied.is_empty());
         Ok(match missing {
             Some((denied, consequence)) => self.missing(denied, consequence),
-            None => Finding::fine(CHECK, "this user may do all that locks need"),
+            None if tasks.is_empty() => Finding::fine(CHECK, ALL),
+            // A user of locks alone needs none.
+            None => Finding::fine(
+                CHECK,
+                format!("{ALL}; delay queues need {} too", tasks.join(", ")),
+            ),
         })
     }
 
@@ -249,7 +261,9 @@ mod tests {
     #[test]
     fn each_command_of_the_scripts_is_tried() {
         let [channels, sharded] = CHANNELS;
-        let lists = [MAKE, LOCKS, SHARED, OPERATORS, channels, sharded, PLACES];
+        let lists = [
+            MAKE, LOCKS, SHARED, OPERATORS, TASKS, channels, sharded, PLACES,
+        ];
         let tried: Vec<_> = lists.iter().flat_map(|list| list.split("; ")).collect();
         let mut seen = 0;
         for (script, code) in FILES {

@@ -6,8 +6,8 @@
 //! are told nothing. A worker in the line is called, which means that it is to ask, when as many tasks are ready as
 //! workers are up to its place; and the leader also when it was told nothing, or too late a time.
 //!
-//! What always holds here: nothing looks at a clock; a task is in one state; a task that runs has one worker, whose lease
-//! is its own until another call finds it over; each later try of a queue has a larger token.
+//! What always holds here: nothing looks at a clock; a task is in one state; a task that runs has one worker, whose
+//! lease is its own until another call finds it over; each later try of a queue has a larger token.
 
 mod shown;
 mod single;
@@ -223,8 +223,8 @@ impl Tasks {
         true
     }
 
-    /// Ends an owner's task; says whether it had one. `None`: it was dropped. A late copy of its question may have put it
-    /// into the line.
+    /// Ends an owner's task; says whether it had one. `None`: it was dropped. A late copy of its question may have put
+    /// it into the line.
     pub(crate) fn end(
         &mut self,
         owner: &str,

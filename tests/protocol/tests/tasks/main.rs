@@ -1,5 +1,5 @@
-//! The rules of delay queues: what holds in all their states, with lost and late messages; and the scripts of `lua/task/`
-//! beside them, on a real server.
+//! The rules of delay queues: what holds in all their states, with lost and late messages; and the scripts of
+//! `lua/task/` beside them, on a real server.
 
 #![allow(
     dead_code,
@@ -12,6 +12,8 @@
 #[path = "../../../../src/base/mod.rs"]
 mod base;
 mod model;
+mod real;
 mod replay;
+mod states;
 #[path = "../../../../src/engine/rules/tasks/mod.rs"]
 mod tasks;

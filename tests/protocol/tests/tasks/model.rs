@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use stateright::{Checker, Model, Property};
+use stateright::{Model, Property};
 
 use super::tasks::{Asked, Micros, Tasks, Waits};
 use crate::base::task::{Due, IfExists, NewTask, Policy, TaskAnswer, TaskCall, TaskEnd};
@@ -17,18 +17,18 @@ const TTL: Micros = 2;
 const WORKERS: usize = 2;
 
 /// How much happens in one run.
-struct Bounds {
-    time: Micros,
+pub(super) struct Bounds {
+    pub(super) time: Micros,
     /// Questions of one worker.
-    owners: u8,
+    pub(super) owners: u8,
     /// Lost requests and answers.
-    losses: u8,
-    vanish: bool,
-    tries: u32,
+    pub(super) losses: u8,
+    pub(super) vanish: bool,
+    pub(super) tries: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct World {
+pub(super) struct World {
     server: Tasks,
     now: Micros,
     workers: [Worker; WORKERS],
@@ -39,18 +39,18 @@ struct World {
     tokens: BTreeMap<String, u64>,
     /// Tasks that were reported done.
     done: BTreeSet<String>,
-    broken: Option<&'static str>,
+    pub(super) broken: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Worker {
+pub(super) struct Worker {
     /// How many owners it has had.
     owners: u8,
     state: State,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum State {
+pub(super) enum State {
     Idle,
     /// Its question has no answer yet.
     Unanswered,
@@ -65,7 +65,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Action {
+pub(super) enum Action {
     Pass,
     /// A worker asks and hears; or the question, or the answer, is lost; or the question stays on its way.
     Ask(usize, Fate),
@@ -78,7 +78,7 @@ enum Action {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Fate {
+pub(super) enum Fate {
     Heard,
     RequestLost,
     AnswerLost,
@@ -86,7 +86,7 @@ enum Fate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum How {
+pub(super) enum How {
     Done,
     Retry,
     Drop,
@@ -392,40 +392,4 @@ impl Bounds {
             _ => {}
         }
     }
-}
-
-fn explore(bounds: Bounds) -> usize {
-    let checker = bounds.checker().threads(2).spawn_bfs().join();
-    if let Some(path) = checker.discovery("nothing is broken") {
-        let broken = path.last_state().broken;
-        panic!("{broken:?}: {:?}", path.into_actions());
-    }
-    checker.assert_properties();
-    let states = checker.unique_state_count();
-    println!("{states} states");
-    states
-}
-
-#[test]
-fn every_state_keeps_the_rules_with_losses() {
-    let states = explore(Bounds {
-        time: 3,
-        owners: 2,
-        losses: 2,
-        vanish: false,
-        tries: 0,
-    });
-    assert!(states > 10_000, "only {states}");
-}
-
-#[test]
-fn every_state_keeps_the_rules_when_a_worker_vanishes() {
-    let states = explore(Bounds {
-        time: 4,
-        owners: 2,
-        losses: 1,
-        vanish: true,
-        tries: 0,
-    });
-    assert!(states > 10_000, "only {states}");
 }

@@ -1,5 +1,5 @@
-//! What a break excuses, and what it doesn't. From 100 ms to 110 ms somebody breaks the lock, whose lease has token 5 and
-//! is held by process 1; 100001 is the token of another lease.
+//! What a break excuses, and what it doesn't. From 100 ms to 110 ms somebody breaks the lock, whose lease has token 5
+//! and is held by process 1; 100001 is the token of another lease.
 
 use super::*;
 

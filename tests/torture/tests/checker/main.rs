@@ -1,8 +1,9 @@
-//! The checker of the torture program, on histories that are written by hand: a history in, the rules that it breaks out.
+//! The checker of the torture program, on histories that are written by hand: a history in, the rules that it breaks
+//! out.
 //!
-//! A history is a text, with `;` between its events. Each event is a time in milliseconds, the number of a call where it
-//! is one of a call, what happened, and what belongs to that in the order of [`event_of`]. Call 21 is of process 1, as
-//! are all whose number ends so. Words are joined by `_`, names by `+`, and `-` stands for nothing.
+//! A history is a text, with `;` between its events. Each event is a time in milliseconds, the number of a call where
+//! it is one of a call, what happened, and what belongs to that in the order of [`event_of`]. Call 21 is of process 1,
+//! as are all whose number ends so. Words are joined by `_`, names by `+`, and `-` stands for nothing.
 
 #![cfg(target_os = "linux")]
 
