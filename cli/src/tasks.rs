@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args::{self, Globals};
 use crate::output::visible;
-use crate::status::{OK, Outcome, TAKEN};
+use crate::status::{NO, OK, Outcome};
 use crate::table::{Cell, Style, Table};
 use crate::{output, time};
 
@@ -128,7 +128,7 @@ fn show(globals: &Globals, matches: &ArgMatches, queue: &Queue) -> Outcome {
                     &[("id", id.as_str().into())],
                     &format!("no task {}", visible(id.as_str())),
                 );
-                status = TAKEN;
+                status = NO;
             }
         }
     }
@@ -163,7 +163,7 @@ fn change(
         };
         output::print(&text)?;
         if !is_changed {
-            status = TAKEN;
+            status = NO;
         }
     }
     Ok(status)
