@@ -63,6 +63,7 @@ impl Random {
     }
 
     /// A number of any magnitude, each as likely as the others.
+    #[allow(dead_code, reason = "tests of directories use it")]
     pub(crate) fn magnitude(&mut self) -> u64 {
         self.u64(..) >> self.u32(..64)
     }

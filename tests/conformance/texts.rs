@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+#[cfg(feature = "redis")]
 use std::time::Duration;
 
 use crosslock::{Error, Locker, Verdict};

@@ -11,7 +11,6 @@ use super::{
     Answer, Capabilities, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Receivers,
     Request, Revocations, Wait,
 };
-#[cfg(feature = "testing")]
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::{
     AfterFork, BootClock, BootInstant, Clock, Deadline, Finding, ForkLocal, Holder, Inspection,
