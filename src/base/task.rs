@@ -17,22 +17,6 @@ use std::time::Duration;
 /// Says what an insert does when the queue has a task of that id.
 ///
 /// A task that is running stays as it is in each case, and so does an id that was finished a short while ago.
-///
-/// # Examples
-///
-/// ```
-/// # use std::time::Duration;
-/// use crosslock::IfExists;
-///
-/// # let locker = crosslock::Locker::open("memory:")?;
-/// let queue = locker.delay_queue::<u32>("if-exists")?;
-/// let minute = Duration::from_secs(60);
-/// assert!(queue.entry("a").after(minute).insert(&1)?);
-/// assert!(!queue.entry("a").after(minute).insert(&2)?, "the first stays");
-/// assert!(queue.entry("a").after(minute).if_exists(IfExists::Replace).insert(&3)?);
-/// # assert_eq!(queue.get(&"a".into())?.map(|task| task.value), Some(3));
-/// # Ok::<(), crosslock::Error>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IfExists {

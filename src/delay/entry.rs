@@ -91,6 +91,22 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
     }
 
     /// Sets what happens if the queue has a task of that id. By default the old one stays.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::IfExists;
+    ///
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let queue = locker.delay_queue::<u32>("if-exists")?;
+    /// let minute = Duration::from_secs(60);
+    /// assert!(queue.entry("a").after(minute).insert(&1)?);
+    /// assert!(!queue.entry("a").after(minute).insert(&2)?, "the first stays");
+    /// assert!(queue.entry("a").after(minute).if_exists(IfExists::Replace).insert(&3)?);
+    /// # assert_eq!(queue.get(&"a".into())?.map(|task| task.value), Some(3));
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn if_exists(self, if_exists: IfExists) -> Self {
         Entry { if_exists, ..self }
     }
