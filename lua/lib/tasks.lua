@@ -3,11 +3,10 @@
 
 -- How often it was taken, and is tried at most; how long it waits after its first try, and at most; for how long its id is
 -- known afterwards; when it is due; whether its last worker vanished; and by which call it was inserted.
-local function read_task(id)
-  local text = redis.call('HGET', KEYS[TASKS], id) or ''
+local function task_of(text)
   local task, length, at = {}, nil, nil
   task.attempt, task.tries, task.base, task.cap, task.remember, task.due, task.abandoned, task.nonce, length, at =
-    string.match(text, TASK_HEAD)
+    string.match(text or '', TASK_HEAD)
   if not at then
     return nil
   end
@@ -16,10 +15,26 @@ local function read_task(id)
   return task
 end
 
-local function write_task(id, task)
+local function read_task(id)
+  return task_of(redis.call('HGET', KEYS[TASKS], id))
+end
+
+local function text_of(task)
   local head = string.format('%d %d %d %d %d %d %d %s %d ', task.attempt, task.tries, task.base, task.cap, task.remember,
     task.due, task.abandoned, task.nonce, #task.error)
-  redis.call('HSET', KEYS[TASKS], id, head .. task.error .. task.payload)
+  return head .. task.error .. task.payload
+end
+
+local function write_task(id, task)
+  redis.call('HSET', KEYS[TASKS], id, text_of(task))
+end
+
+-- Removes a task. The last token outlasts the last task for a day; `insert` lets it stay again.
+local function delete_task(id)
+  redis.call('HDEL', KEYS[TASKS], id)
+  if redis.call('HLEN', KEYS[TASKS]) == 1 then
+    redis.call('PEXPIRE', KEYS[TASKS], DAY)
+  end
 end
 
 -- As `src/base/task.rs` reads it.
@@ -59,6 +74,15 @@ local function retry(id, task, due, why, now)
   end
   task.abandoned, task.error = 0, why
   wait_until(id, task, math.min(due or now + backoff(task, now), BURIED_FROM - 1))
+end
+
+-- Remembers for so many milliseconds that a task is done.
+local function remember(id, millis, now)
+  redis.call('ZREMRANGEBYSCORE', KEYS[FINISHED], '-inf', string.format('%d', now))
+  redis.call('ZADD', KEYS[FINISHED], string.format('%d', now + millis * 1000), id)
+  if redis.call('PTTL', KEYS[FINISHED]) < millis + 0 then
+    redis.call('PEXPIRE', KEYS[FINISHED], millis)
+  end
 end
 
 -- Ends the lease of a worker.

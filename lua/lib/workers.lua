@@ -14,19 +14,20 @@ local function drop(owner)
   redis.call('HDEL', KEYS[WAITING], owner)
 end
 
--- Drops those at the head of the line that don't ask any more.
+-- Drops those at the head of the line that don't ask any more. Says how many.
 local function drop_overdue(asking, now)
-  for _ = 1, MOST_ENDED do
+  for dropped = 0, MOST_ENDED - 1 do
     local first = redis.call('LINDEX', KEYS[LINE], '0')
     if not first or first == asking then
-      return
+      return dropped
     end
     local _, overdue = string.match(redis.call('HGET', KEYS[WAITING], first) or '', IN_LINE)
     if overdue and overdue * 1000 > now then
-      return
+      return dropped
     end
     drop(first)
   end
+  return MOST_ENDED
 end
 
 -- Calls the workers that have something to do: as many as tasks are ready; and the leader, if it was told nothing or too

@@ -15,7 +15,7 @@ if not at or (verb == 'kick' and not is_buried) then
   return 0
 end
 if verb == 'remove' then
-  redis.call('HDEL', KEYS[TASKS], id)
+  delete_task(id)
   redis.call('ZREM', KEYS[DUE], id)
 else
   local due, task = ARGV[3] or '+0', read_task(id)

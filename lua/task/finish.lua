@@ -34,11 +34,12 @@ elseif counter == 0 then
   task.attempt = task.attempt - 1
   wait_until(id, task, task.due)
 elseif mark == 'd' then
-  redis.call('HDEL', KEYS[TASKS], id)
-  redis.call('ZREMRANGEBYSCORE', KEYS[FINISHED], '-inf', string.format('%d', now))
+  delete_task(id)
   if task.remember + 0 > 0 then
-    redis.call('ZADD', KEYS[FINISHED], string.format('%d', now + task.remember * 1000), id)
+    remember(id, task.remember, now)
   end
+  -- Nobody has anything to do because of that.
+  return 1
 elseif mark == 'b' then
   bury(id, task, string.sub(how, 2), now)
 elseif wait then

@@ -53,6 +53,7 @@ for at = 2, #ARGV, 8 do
 end
 local answer = table.concat(changed)
 if string.find(answer, '1', 1, true) then
+  redis.call('PERSIST', KEYS[TASKS])
   call_waiters(now)
 end
 return answer

@@ -32,8 +32,10 @@ if task then
   return {tonumber(token), record_of(id, task, 'x', now)}
 end
 
-drop_overdue(owner, now)
 local length = redis.call('LLEN', KEYS[LINE])
+if length > 0 then
+  length = length - drop_overdue(owner, now)
+end
 local at = length > 0 and redis.call('HEXISTS', KEYS[WAITING], owner) == 1 and redis.call('LPOS', KEYS[LINE], owner)
 local ready = redis.call('ZRANGEBYSCORE', KEYS[DUE], '-inf', string.format('%d', now), 'LIMIT', at or length, '1')[1]
 if ready then
@@ -41,7 +43,9 @@ if ready then
   if at then
     drop(owner)
   end
-  task = read_task(id)
+  -- The last token stands beside the tasks: no id is empty.
+  local known = redis.call('HMGET', KEYS[TASKS], id, '')
+  task = task_of(known[1])
   if not task then
     redis.call('ZREM', KEYS[DUE], id)
     return redis.error_reply('CONFLICT ' .. KEYS[TASKS] .. ' holds no tasks')
@@ -50,16 +54,17 @@ if ready then
   if task.abandoned == '1' then
     class, of = 3, 8
   end
-  -- The last token stands beside the tasks: no id is empty.
-  token = math.max((redis.call('HGET', KEYS[TASKS], '') or 0) + 1, now)
+  token = math.max((known[2] or 0) + 1, now)
   token = token + (class - token) % of
   task.attempt = task.attempt + 1
-  write_task(id, task)
-  redis.call('HSET', KEYS[TASKS], '', string.format('%d', token))
+  local text = string.format('%d', token)
+  redis.call('HSET', KEYS[TASKS], id, text_of(task), '', text)
   redis.call('ZREM', KEYS[DUE], id)
-  redis.call('HSET', KEYS[WORKERS], owner, string.format('%d %s', token, id))
+  redis.call('HSET', KEYS[WORKERS], owner, text .. ' ' .. id)
   redis.call('ZADD', KEYS[ENDS], string.format('%d', now + lease), owner)
-  call_waiters(now)
+  if length > 0 then
+    call_waiters(now)
+  end
   return {token, record_of(id, task, 'x', now)}
 end
 
