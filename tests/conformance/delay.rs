@@ -49,10 +49,11 @@ pub(super) fn take(queue: &DelayQueue<u32>) -> Task<u32> {
 
 pub(crate) fn task_is_taken_when_it_is_due_and_not_before(place: &Place) {
     let queue = queue(place);
-    let (began, delay) = (Instant::now(), Duration::from_millis(120));
-    let id = queue.insert(&7, delay).unwrap();
+    let id = queue.insert(&7, LATER).unwrap();
     assert!(queue.try_take().unwrap().is_none());
     assert_eq!(counts(&queue), [1, 0, 0, 0]);
+    let (began, delay) = (Instant::now(), Duration::from_millis(120));
+    assert!(queue.reset(&id, delay).unwrap());
     let task = take(&queue);
     assert!(began.elapsed() >= delay, "{:?}", began.elapsed());
     assert_eq!((*task, Task::id(&task), Task::attempt(&task)), (7, &id, 1));
@@ -65,8 +66,10 @@ pub(crate) fn task_is_taken_when_it_is_due_and_not_before(place: &Place) {
 
 pub(crate) fn tasks_come_in_the_order_of_their_times(place: &Place) {
     let queue = queue(place);
+    let past = SystemTime::now() - LATER;
     for (value, millis) in [(3, 60), (1, 20), (2, 40)] {
-        queue.insert(&value, Duration::from_millis(millis)).unwrap();
+        let due = past + Duration::from_millis(millis);
+        queue.insert_at(&value, due).unwrap();
     }
     let taken = [(); 3].map(|()| {
         let task = take(&queue);
