@@ -81,6 +81,7 @@ pub struct TaskCounts {
 
 /// When a task is to be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "delay", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Due {
     /// So long after the engine has it.
     After(Duration),
@@ -100,6 +101,7 @@ pub(crate) struct NewTask<'a> {
 
 /// How often a task is tried, and what is known of it afterwards. In milliseconds where scripts see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "delay", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Policy {
     /// After so many tries it is buried; 0: never.
     pub(crate) tries: u32,
@@ -249,6 +251,23 @@ impl<'a> TaskEnd<'a> {
             "b" => TaskEnd::Bury(rest),
             _ => return None,
         })
+    }
+}
+
+/// Payloads as text: what this library inserts is JSON.
+#[cfg(feature = "delay")]
+pub(crate) mod as_text {
+    use std::{borrow::Cow, sync::Arc};
+
+    use serde::{Deserialize, Deserializer, Serializer, ser};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &Arc<[u8]>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(std::str::from_utf8(bytes).map_err(ser::Error::custom)?)
+    }
+
+    pub(crate) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Arc<[u8]>, D::Error> {
+        let text = Cow::<str>::deserialize(from)?;
+        Ok(text.as_bytes().into())
     }
 }
 

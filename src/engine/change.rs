@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::base::{BootInstant, Claim, Ending, Key, LostReason, Owner, Stored, Token};
+use crate::base::{BootInstant, Claim, Ending, Key, LostReason, Owner, Stored, TaskRecord, Token};
 
 /// The lease that a change is about.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,24 @@ pub(crate) struct Grant {
     pub(crate) value: Option<Stored>,
     /// The engine's lease began no earlier: read before the question was sent.
     pub(crate) since: BootInstant,
+}
+
+impl Grant {
+    /// That of a task. The time since 1970 is `wall` ahead of what the record says.
+    pub(crate) fn of_task(
+        token: Token,
+        mut record: TaskRecord,
+        wall: u64,
+        since: BootInstant,
+    ) -> Self {
+        record.due = record.due.saturating_add(wall);
+        record.now = record.now.saturating_add(wall);
+        Grant {
+            token,
+            value: Some(Some(record.to_bytes().into())),
+            since,
+        }
+    }
 }
 
 /// What is done with a lease, if it is still the owner's.

@@ -237,7 +237,7 @@ pub(crate) fn unsupported(endpoint: &str, what: &str) -> Error {
 
 fn no_delay_queues(endpoint: &str) -> Error {
     Error::Unsupported {
-        what: format!("delay queues on {endpoint}: use redis:// or memory:"),
+        what: format!("delay queues on {endpoint}: use redis://, file: or memory:"),
     }
 }
 

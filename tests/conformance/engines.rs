@@ -123,6 +123,11 @@ macro_rules! for_every_engine_with_queues {
             suite!(crate::Place::memory(); $($all)*);
         }
 
+        #[cfg(feature = "file")]
+        mod file_queues {
+            suite!(crate::Place::file(); $($all)*);
+        }
+
         #[cfg(feature = "redis")]
         mod redis_queues {
             suite!(crate::Place::redis(); $($all)*);

@@ -20,6 +20,15 @@ const SHORTEST_TRY: Duration = Duration::from_millis(50);
 /// However much it has left.
 const LONGEST_TRY: Duration = Duration::from_secs(10);
 
+/// Until when a file is tried that others have locked.
+pub(super) fn try_until(deadline: &Deadline) -> Deadline {
+    if deadline.remaining() < SHORTEST_TRY {
+        Deadline::after(SHORTEST_TRY)
+    } else {
+        deadline.within(LONGEST_TRY)
+    }
+}
+
 /// How an owner asks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
@@ -31,7 +40,7 @@ pub(super) struct Manner {
 }
 
 /// What a waiter waits for.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Ahead {
     /// The presences of those whose end may let it in.
     pub(super) presences: BTreeSet<PresenceId>,
@@ -124,11 +133,7 @@ impl Files {
         (lock_mode, deadline): (LockMode, &Deadline),
         change: impl FnOnce(&mut Names<'_>) -> Result<T>,
     ) -> Result<T> {
-        let until = if deadline.remaining() < SHORTEST_TRY {
-            Deadline::after(SHORTEST_TRY)
-        } else {
-            deadline.within(LONGEST_TRY)
-        };
+        let until = try_until(deadline);
         let mut opened = Vec::with_capacity(keys.len());
         loop {
             opened.clear();
@@ -173,7 +178,7 @@ impl Files {
     }
 
     /// Tells owners to look again. One that isn't there any more needn't be told.
-    fn notify(&self, presences: BTreeSet<PresenceId>) {
+    pub(super) fn notify(&self, presences: impl IntoIterator<Item = PresenceId>) {
         for presence in presences {
             let notified = self
                 .root

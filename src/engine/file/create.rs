@@ -73,8 +73,10 @@ fn create_file(root: &Dir, parent: &Dir, name: &OsStr) -> io::Result<()> {
 /// before is replaced: there is one draft for each file.
 pub(super) fn replace_file(root: &Arc<Dir>, below: &Path, content: &[u8]) -> io::Result<()> {
     let dir = root.parent_of(below)?.ok_or(ErrorKind::NotFound)?;
-    let draft = below.with_extension("draft");
-    let draft = last_of(&draft);
+    let mut draft = below.as_os_str().to_owned();
+    draft.push("-draft");
+    let draft = Path::new(&draft);
+    let draft = last_of(draft);
     unless_missing(dir.remove(draft))?;
     // Others may open it when it has its rights.
     let mut file = dir.create_file(draft, 0o600)?;

@@ -8,6 +8,8 @@ use std::{collections::HashMap, fmt, fs::File, path::PathBuf};
 use super::create::{check_size, read_file, replace_file, unless_missing};
 use super::dir::{Root, is_exhausted, last_of};
 use super::presence::Presence;
+#[cfg(feature = "delay")]
+use super::queue::QueueFile;
 use super::section::{NameFile, file_name, value_name};
 use crate::base::{
     AfterFork, Error, ForkLocal, Key, Owner, Result, Stored, fork::get_or_make, sys::sync::Mutex,
@@ -31,6 +33,8 @@ pub(super) struct Files {
     pub(super) endpoint: String,
     /// The files of names that were used last.
     names: Mutex<HashMap<Key, Arc<NameFile>>>,
+    #[cfg(feature = "delay")]
+    queues: Mutex<HashMap<Key, Arc<QueueFile>>>,
     pub(super) presences: OwnPresences,
     /// The lockers of this process, which hear at once of leases that one of them has ended. Others find it when they
     /// look.
@@ -72,6 +76,8 @@ impl Files {
             root,
             endpoint,
             names: Mutex::default(),
+            #[cfg(feature = "delay")]
+            queues: Mutex::default(),
             presences: OwnPresences::default(),
             receivers: Receivers::default(),
         }
@@ -126,6 +132,34 @@ impl Files {
         }
     }
 
+    /// The file of a delay queue, made if it isn't there.
+    #[cfg(feature = "delay")]
+    pub(super) fn queue(&self, key: &Key) -> io::Result<Arc<QueueFile>> {
+        let mut queues = self.queues.lock();
+        if let Some(queue) = queues.get(key) {
+            return Ok(queue.clone());
+        }
+        if queues.len() >= MOST_OPEN {
+            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+        }
+        let queue = Arc::new(QueueFile::open(self, key)?);
+        queues.insert(key.clone(), queue.clone());
+        self.presences.look_again();
+        Ok(queue)
+    }
+
+    /// Another file, or none, is at the path of this one.
+    #[cfg(feature = "delay")]
+    pub(super) fn forget_queue(&self, key: &Key, gone: &Arc<QueueFile>) {
+        let mut queues = self.queues.lock();
+        if queues
+            .get(key)
+            .is_some_and(|queue| Arc::ptr_eq(queue, gone))
+        {
+            queues.remove(key);
+        }
+    }
+
     pub(super) fn remove_value(&self, key: &Key) -> Result<()> {
         let below = value_name(key);
         let removed = self.root.get().and_then(|root| {
@@ -154,7 +188,7 @@ impl Files {
         self.error_at(key, value_name(key), cause)
     }
 
-    fn error_at(&self, key: &Key, file: PathBuf, cause: io::Error) -> Error {
+    pub(super) fn error_at(&self, key: &Key, file: PathBuf, cause: io::Error) -> Error {
         let name = Some(key.name());
         match cause.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {

@@ -28,13 +28,19 @@ use crate::base::{
     BootClock, BootInstant, Clock, Deadline, Error, Finding, Holder, Inspection, Key, LostReason,
     Namespace, Options, Owner, Result, Stored,
 };
+#[cfg(feature = "delay")]
+use crate::base::{Mode, TaskAnswer, TaskCall};
 
 mod change;
 mod create;
 mod dir;
 mod files;
+#[cfg(feature = "delay")]
+mod journal;
 mod page;
 mod presence;
+#[cfg(feature = "delay")]
+mod queue;
 mod section;
 #[cfg(test)]
 mod tests;
@@ -215,9 +221,15 @@ impl Engine for FileEngine {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            tasks: cfg!(feature = "delay"),
             leases_expire: false,
             ..Capabilities::default()
         }
+    }
+
+    #[cfg(feature = "delay")]
+    fn tasks(&self, key: &Key, call: TaskCall<'_>, deadline: &Deadline) -> Result<TaskAnswer> {
+        self.files.call_tasks(key, call, deadline)
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
@@ -230,6 +242,10 @@ impl Engine for FileEngine {
         change: Change<'_>,
         deadline: &Deadline,
     ) -> Result<Outcome> {
+        #[cfg(feature = "delay")]
+        if request.claim.mode == Mode::Task {
+            return self.files.change_task(request, change, deadline);
+        }
         match change {
             // A lease lasts for as long as the process lives, unless somebody breaks it.
             Change::Renew | Change::Verify => self.verify(request, deadline),

@@ -44,6 +44,12 @@ pub(super) fn value_name(key: &Key) -> PathBuf {
     file_name(key).with_extension("value")
 }
 
+/// The journal of a delay queue.
+#[cfg(feature = "delay")]
+pub(super) fn queue_name(key: &Key) -> PathBuf {
+    file_name(key).with_extension("tasks")
+}
+
 /// The name whose file this is, if it is one of the namespace.
 pub(super) fn key_of(namespace: &Namespace, path: &Path) -> Option<Key> {
     let parts: Option<Vec<_>> = path.iter().map(|part| part.to_str()).collect();

@@ -76,7 +76,7 @@ fn is_old(dir: &Dir, name: &str) -> bool {
 
 /// Begins anywhere, so that those who open the directory one after the other get to see them all.
 fn remove_some(dir: &Dir, entries: &[(OsString, FileType)]) -> io::Result<()> {
-    let is_name = |name: &OsStr| name.as_encoded_bytes().ends_with(b".lock");
+    let is_name = |name: &OsStr| name.as_encoded_bytes().ends_with(b".lock") || is_queue(name);
     let names = entries
         .iter()
         .filter(|(name, kind)| kind.is_file() && is_name(name));
@@ -104,12 +104,35 @@ fn remove_idle(dir: &Dir, name: &OsStr) -> io::Result<()> {
     if file.try_lock().is_err() {
         return Ok(());
     }
-    if Identity::of(&found).is_in(dir, name.as_ref())? && is_idle(&file)? {
+    let is_idle = match is_queue(name) {
+        #[cfg(feature = "delay")]
+        true => is_idle_queue(&file, &found)?,
+        _ => is_idle(&file)?,
+    };
+    if Identity::of(&found).is_in(dir, name.as_ref())? && is_idle {
         // Where users may not remove each other's files, its owner does.
         let _ = dir.remove(name);
     }
     // A child that is being spawned has a copy of the descriptor for a moment.
     file.unlock()
+}
+
+/// Whether it is the name of a delay queue's journal.
+fn is_queue(name: &OsStr) -> bool {
+    cfg!(feature = "delay") && name.as_encoded_bytes().ends_with(b".tasks")
+}
+
+/// Its tokens come from the host's clock, too.
+#[cfg(feature = "delay")]
+fn is_idle_queue(file: &File, found: &Metadata) -> io::Result<bool> {
+    let modified = u64::try_from(found.mtime())
+        .unwrap_or(0)
+        .saturating_mul(1_000_000);
+    if modified >= host_micros().saturating_sub(IDLE_MICROS) {
+        return Ok(false);
+    }
+    let mut journal = super::journal::Journal::default();
+    Ok(journal.read(file).is_ok() && journal.tasks.is_unused())
 }
 
 fn is_idle(file: &File) -> io::Result<bool> {

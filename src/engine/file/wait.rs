@@ -93,8 +93,8 @@ impl FileWait {
         pace: &mut Pace<'_>,
     ) -> io::Result<Option<Grant>> {
         let look = self.next_look(pace);
-        if request.claim.is_multi() {
-            // It is granted one name after the other, and has to ask for all.
+        if request.claim.is_multi() || request.claim.mode == Mode::Task {
+            // It is granted one name after the other, and has to ask for all; or it is told to ask.
             self.sleep(request, pace, &look)?;
             return Ok(None);
         }
@@ -284,7 +284,11 @@ impl Wait for FileWait {
             },
         };
         self.is_told = false;
-        let asked = self.files.acquire(request, manner, deadline);
+        let asked = match request.claim.mode {
+            #[cfg(feature = "delay")]
+            Mode::Task => self.files.ask_for_task(request, waits, deadline),
+            _ => self.files.acquire(request, manner, deadline),
+        };
         self.is_unanswered = asked.is_err();
         let (answer, ahead) = asked.map_err(Failed::sent)?;
         if let Answer::Taken { .. } = answer {

@@ -63,14 +63,8 @@ impl MemoryEngine {
             (asked, wall_ahead_of(now))
         };
         match self.with_queue(request.key(), ask) {
-            ((Asked::Task { token, mut record }, wall), since) => {
-                record.due += wall;
-                record.now += wall;
-                Answer::Granted(Grant {
-                    token,
-                    value: Some(Some(record.to_bytes().into())),
-                    since,
-                })
+            ((Asked::Task { token, record }, wall), since) => {
+                Answer::Granted(Grant::of_task(token, record, wall, since))
             }
             ((Asked::Empty { place, .. }, _), _) => Answer::Taken {
                 is_queued: place > 0,

@@ -81,7 +81,7 @@ fn draft_of_a_value_is_made_by_a_call_of_which_strace_shows_that_nobody_else_may
     assert!(child.end());
     child.rest();
     let log = fs::read_to_string(&log).unwrap();
-    let is_made = |line: &&str| line.contains(".draft") && line.contains("O_CREAT");
+    let is_made = |line: &&str| line.contains(".value-draft") && line.contains("O_CREAT");
     let made = log.lines().find(is_made).expect("it is made");
     // Another thread's call may be shown before this one's end.
     assert!(made.contains(", 0600"), "{made}");

@@ -74,3 +74,32 @@ fn full_disk_is_weak() {
     found.f_bavail = 0;
     assert_eq!(room(&found).verdict.to_string(), "weak");
 }
+
+#[cfg(feature = "delay")]
+#[test]
+fn delay_queue_that_is_idle_and_empty_is_removed() {
+    use std::time::SystemTime;
+    let directory = tempfile::tempdir().unwrap();
+    let head = |due: &str| {
+        format!(
+            "{{\"format\":\"crosslock tasks 1\",\"clock\":{{\"boot\":\"-\",\"ahead\":0}},\"last\":0,\"tasks\":{{\"tasks\":{{}},\
+             \"due\":{{}},\"running\":{{}},\"ends\":{{}},\"buried\":{{}},\"finished\":{{{due}}},\"line\":[],\"token\":0}}}}\n"
+        )
+    };
+    let day = Duration::from_micros(IDLE_MICROS);
+    for (name, text, age) in [
+        ("x+used.tasks", head("\"a\":9"), 2 * day),
+        ("x+new.tasks", head(""), Duration::ZERO),
+        ("x+idle.tasks", head(""), 2 * day),
+        ("x+other.tasks", "mine\n".to_owned(), 2 * day),
+    ] {
+        let file = File::create(directory.path().join(name)).unwrap();
+        io::Write::write_all(&mut &file, text.as_bytes()).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+    }
+    sweep(&Dir::at(directory.path()).unwrap()).unwrap();
+    let names = fs::read_dir(directory.path()).unwrap();
+    let mut left: Vec<_> = names.map(|one| one.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["x+new.tasks", "x+other.tasks", "x+used.tasks"]);
+}

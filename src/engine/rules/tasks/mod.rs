@@ -22,6 +22,7 @@ pub(crate) type Micros = u64;
 
 /// The tasks of a queue, and its workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "delay", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Tasks {
     tasks: BTreeMap<Arc<str>, Task>,
     /// Those that are delayed or ready, by when they are due.
@@ -37,11 +38,14 @@ pub(crate) struct Tasks {
     /// The last token.
     token: u64,
     /// Owners that were called and haven't been told yet.
+    #[cfg_attr(feature = "delay", serde(skip))]
     called: Vec<Arc<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "delay", derive(serde::Serialize, serde::Deserialize))]
 struct Task {
+    #[cfg_attr(feature = "delay", serde(with = "crate::base::task::as_text"))]
     payload: Arc<[u8]>,
     policy: Policy,
     /// Of the call that inserted it.
@@ -59,9 +63,30 @@ struct Task {
 
 /// Texts by a time, as a sorted set of Redis has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "delay",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(
+        from = "BTreeMap<Arc<str>, Micros>",
+        into = "BTreeMap<Arc<str>, Micros>"
+    )
+)]
 struct Timed {
     times: BTreeMap<Arc<str>, Micros>,
     order: BTreeSet<(Micros, Arc<str>)>,
+}
+
+impl From<BTreeMap<Arc<str>, Micros>> for Timed {
+    fn from(times: BTreeMap<Arc<str>, Micros>) -> Self {
+        let order = times.iter().map(|(text, at)| (*at, text.clone())).collect();
+        Timed { times, order }
+    }
+}
+
+impl From<Timed> for BTreeMap<Arc<str>, Micros> {
+    fn from(timed: Timed) -> Self {
+        timed.times
+    }
 }
 
 impl Timed {
@@ -93,6 +118,7 @@ impl Timed {
 
 /// A worker that waits for a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "delay", derive(serde::Serialize, serde::Deserialize))]
 struct Waiter {
     owner: Arc<str>,
     /// When its next question is overdue, if it has to ask from time to time.
@@ -102,6 +128,7 @@ struct Waiter {
 
 /// What a waiter was told last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "delay", derive(serde::Serialize, serde::Deserialize))]
 enum Told {
     Nothing,
     /// To sleep until then.
@@ -258,11 +285,21 @@ impl Tasks {
             return self.leave_line(owner, now);
         };
         if let Some(task) = self.tasks.get_mut(&id) {
-            (task.owner, task.attempt) = (None, task.attempt - 1);
+            (task.owner, task.attempt) = (None, task.attempt.saturating_sub(1));
             self.due.set(id, task.due);
         }
         self.call_waiters(now);
         true
+    }
+
+    /// Ends what an owner has that is known to be gone: its lease as if that had run out, or its place.
+    pub(crate) fn vanish(&mut self, owner: &str, now: Micros) {
+        match self.running.get_key_value(owner) {
+            Some((owner, _)) => self.ends.set(owner.clone(), 0),
+            None => drop(self.leave_line(owner, now)),
+        }
+        self.end_leases(now);
+        self.call_waiters(now);
     }
 
     /// `wall` is how far the time since 1970 is ahead of the engine's clock.
@@ -321,7 +358,21 @@ fn after(now: Micros, wait: Duration) -> Micros {
 
 /// Who waits, and who is called.
 impl Tasks {
-    fn place_of(&self, owner: &str) -> Option<usize> {
+    /// The owner at a place of the line, from 0 on.
+    pub(crate) fn waiting_at(&self, place: usize) -> Option<&Arc<str>> {
+        self.line.get(place).map(|one| &one.owner)
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.line.len()
+    }
+
+    /// The owners that have tasks.
+    pub(crate) fn working(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.running.keys()
+    }
+
+    pub(crate) fn place_of(&self, owner: &str) -> Option<usize> {
         self.line.iter().position(|one| &*one.owner == owner)
     }
 

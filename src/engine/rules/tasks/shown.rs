@@ -17,8 +17,8 @@ impl Tasks {
         Some(TaskRecord {
             id: id.clone(),
             state,
-            due: task.due + wall,
-            now: now + wall,
+            due: task.due.saturating_add(wall),
+            now: now.saturating_add(wall),
             attempt: task.attempt,
             tries: task.policy.tries,
             error: task.error.clone(),

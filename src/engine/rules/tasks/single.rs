@@ -86,13 +86,13 @@ impl Tasks {
     pub(super) fn take(&mut self, id: &Arc<str>, owner: &str, ttl: Micros, now: Micros) {
         let owner: Arc<str> = owner.into();
         if let Some(task) = self.tasks.get_mut(id) {
-            let floor = (self.token + 1).max(now);
+            let floor = self.token.saturating_add(1).max(now);
             // As for locks: the second bit says that the last worker vanished.
             let (class, of) = if task.is_abandoned { (3, 8) } else { (1, 4) };
             self.token = floor + (class + of - floor % of) % of;
             task.owner = Some(owner.clone());
             task.token = self.token;
-            task.attempt += 1;
+            task.attempt = task.attempt.saturating_add(1);
         }
         self.due.remove(id);
         self.running.insert(owner.clone(), id.clone());
