@@ -83,7 +83,9 @@ pub(super) fn ended<'a>(facts: &Facts<'a>, ask: &Event) -> Option<&'a Event> {
     if matches!(ask.detail.as_str(), "open" | "close") {
         return None;
     }
-    let its = |close: &&&'a Event| close.pid == ask.pid && close.token == ask.token;
+    // Numbers of processes are used again.
+    let is_its = |close: &Event| (close.process, close.pid) == (ask.process, ask.pid);
+    let its = |close: &&&'a Event| is_its(close) && close.token == ask.token;
     let closes = facts.closes.iter().filter(its);
     let cancels = facts.cancels.get(&ask.id).into_iter();
     closes.chain(cancels).copied().min_by_key(|event| event.at)

@@ -376,7 +376,8 @@ const CLOSES: u64 = 1_000_000_000;
 
 /// Whether a lock was taken by the locker that is closed.
 fn is_by_closed(close: &Event, ask: Option<&Event>, answer: &Event) -> bool {
-    close.pid == answer.pid && ask.is_none_or(|ask| ask.token == close.token)
+    let is_its = (close.process, close.pid) == (answer.process, answer.pid);
+    is_its && ask.is_none_or(|ask| ask.token == close.token)
 }
 
 fn engine(events: &[Event]) -> Engine {
