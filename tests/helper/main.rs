@@ -27,6 +27,8 @@ mod resources;
 mod script;
 #[cfg(all(feature = "file", feature = "value"))]
 mod strace;
+#[cfg(feature = "delay")]
+mod tasks;
 mod telling;
 mod tools;
 #[cfg(feature = "value")]
@@ -126,6 +128,8 @@ const ROLES: &[Role] = &[
         resources::let_calls_run_out_of_time,
     ),
     ("waits for many names", resources::wait_for_many_names),
+    #[cfg(feature = "delay")]
+    ("works on tasks", tasks::work),
     ("has a child", tools::have_a_child),
     ("sleeps", tools::sleep),
     ("has a server", tools::have_a_server),

@@ -1,0 +1,195 @@
+//! Delay queues under fire: processes that work on tasks are killed and stopped, connections are cut, masters replaced.
+//! No task is lost, none is done twice, and none is one worker's while it is another's.
+//!
+//! Each test has `TASKS` tasks in about a second; the variable of that name has others:
+//!
+//! ```text
+//! TASKS=100000 cargo test -p crosslock-tests --all-features --test delay -- --nocapture
+//! ```
+
+mod judge;
+
+use std::env;
+use std::time::{Duration, Instant};
+
+use crosslock::{DelayQueue, Locker, TaskCounts};
+use judge::judged;
+use support::puppet::{TTL, URL};
+use support::{Child, Cluster, Fault, Proxy, RedisServer, SentinelSet};
+
+const TASKS: &str = "TASKS";
+const FEW: u32 = 400;
+const WORKERS: usize = 4;
+const LEASE: Duration = Duration::from_millis(1_500);
+/// Far more than anything here takes, even on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn tasks() -> u32 {
+    let tasks = env::var(TASKS).map(|tasks| tasks.parse().expect("a number"));
+    tasks.unwrap_or(FEW)
+}
+
+/// What may go wrong beside workers that die; it is over when this returns.
+type Trouble<'a> = &'a dyn Fn();
+
+/// Processes that work, and what those have said that were killed.
+struct Workers {
+    url: String,
+    all: Vec<Child>,
+    said: Vec<Vec<String>>,
+    killed: usize,
+}
+
+impl Workers {
+    fn start(url: &str) -> Self {
+        let mut workers = Workers {
+            url: url.to_owned(),
+            all: Vec::new(),
+            said: Vec::new(),
+            killed: 0,
+        };
+        workers.all = (0..WORKERS).map(|_| workers.spawn()).collect();
+        workers
+    }
+
+    fn spawn(&self) -> Child {
+        let ttl = LEASE.as_millis().to_string();
+        Child::spawn("works on tasks", &[(URL, &self.url), (TTL, &ttl)])
+    }
+
+    fn kill(&mut self, index: usize) {
+        let spawned = self.spawn();
+        let mut killed = std::mem::replace(&mut self.all[index], spawned);
+        killed.kill();
+        self.said.push(killed.rest(PATIENCE));
+        self.killed += 1;
+    }
+
+    /// It goes on when its leases are over, where they end by themselves.
+    fn stop(&self, index: usize) {
+        self.all[index].stop();
+        std::thread::sleep(LEASE + LEASE / 4);
+        self.all[index].cont();
+    }
+
+    fn trouble(&mut self, more: Trouble<'_>) {
+        let index = fastrand::usize(..WORKERS);
+        match fastrand::u8(..8) {
+            0..5 => self.kill(index),
+            5 => self.stop(index),
+            _ => more(),
+        }
+        std::thread::sleep(Duration::from_millis(fastrand::u64(20..200)));
+    }
+
+    fn end(mut self) -> Vec<Vec<String>> {
+        for mut worker in self.all {
+            worker.kill();
+            self.said.push(worker.rest(PATIENCE));
+        }
+        self.said
+    }
+}
+
+/// Inserts all tasks, which are due within a second and more, while workers die and more goes wrong; then judges.
+fn storm(url: &str, more: Trouble<'_>) {
+    let locker = Locker::builder(url)
+        .outage_timeout(PATIENCE)
+        .build()
+        .expect("open");
+    let queue = locker.delay_queue::<u32>("tasks").expect("a queue");
+    let (count, began) = (tasks(), Instant::now());
+    let mut workers = Workers::start(url);
+    let inserting = std::thread::spawn({
+        let queue = queue.clone();
+        move || (0..count).for_each(|value| insert(&queue, value))
+    });
+    while !(inserting.is_finished() && is_empty(&queue)) {
+        assert!(
+            began.elapsed() < PATIENCE + Duration::from_millis(20) * count,
+            "{:?}",
+            queue.counts()
+        );
+        workers.trouble(more);
+    }
+    inserting.join().expect("no panic");
+    let killed = workers.killed;
+    let judged = judged(&workers.end(), count);
+    println!(
+        "{count} tasks in {:?}, {killed} workers killed: {judged:?}",
+        began.elapsed()
+    );
+    assert!(
+        killed > 0 && judged.violations.is_empty(),
+        "{:#?}",
+        judged.violations
+    );
+}
+
+/// Its id has it inserted once, however often its answer is lost.
+fn insert(queue: &DelayQueue<u32>, value: u32) {
+    let delay = Duration::from_millis(fastrand::u64(..1_000));
+    let entry = || {
+        let entry = queue.entry(value.to_string()).after(delay).tries(0);
+        entry.backoff(Duration::ZERO, Duration::ZERO)
+    };
+    let began = Instant::now();
+    while let Err(e) = entry().insert(&value) {
+        assert!(began.elapsed() < PATIENCE, "{e}");
+    }
+}
+
+fn is_empty(queue: &DelayQueue<u32>) -> bool {
+    queue
+        .counts()
+        .is_ok_and(|counts| counts == TaskCounts::default())
+}
+
+#[test]
+fn no_task_of_a_directory_is_lost_or_done_twice() {
+    let dir = tempfile::tempdir().expect("a directory");
+    storm(&format!("file://{}", dir.path().display()), &|| {});
+}
+
+#[test]
+fn no_task_of_a_server_is_lost_or_done_twice() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    storm(&proxy.url(), &|| {
+        let faults = [
+            Fault::Refuse,
+            Fault::BlackHole,
+            Fault::LoseReply { then_close: false },
+            Fault::LoseReply { then_close: true },
+        ];
+        proxy.set(faults[fastrand::usize(..faults.len())].clone());
+        std::thread::sleep(Duration::from_millis(fastrand::u64(50..400)));
+        proxy.set(Fault::None);
+    });
+}
+
+/// A replica has confirmed what a worker was told.
+fn confirmed(url: &str) -> String {
+    let more = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{more}min_replicas=1")
+}
+
+#[test]
+fn no_task_of_a_master_is_lost_or_done_twice_when_it_is_replaced() {
+    let set = SentinelSet::start();
+    storm(&confirmed(&set.url()), &|| {
+        set.failover();
+        set.wait_until_settled();
+    });
+}
+
+#[test]
+fn no_task_of_a_cluster_is_lost_or_done_twice_when_its_master_is_replaced() {
+    let cluster = Cluster::start();
+    storm(&confirmed(&cluster.url()), &|| {
+        let owner = cluster.owner("{crosslock:tasks}");
+        if let Some(replica) = cluster.replicas_of(owner).first() {
+            cluster.failover(*replica);
+        }
+    });
+}
