@@ -162,7 +162,7 @@ fn no_task_of_a_server_is_lost_or_done_twice() {
             Fault::LoseReply { then_close: false },
             Fault::LoseReply { then_close: true },
         ];
-        proxy.set(faults[fastrand::usize(..faults.len())].clone());
+        proxy.set(faults[fastrand::usize(..faults.len())]);
         std::thread::sleep(Duration::from_millis(fastrand::u64(50..400)));
         proxy.set(Fault::None);
     });
