@@ -8,6 +8,7 @@
 //! ```
 
 mod judge;
+mod keys;
 
 use std::env;
 use std::time::{Duration, Instant};
