@@ -7,9 +7,9 @@ use std::{collections::HashMap, fmt, fs::File, path::PathBuf};
 
 use super::create::{check_size, read_file, replace_file, unless_missing};
 use super::dir::{Root, is_exhausted, last_of};
-use super::presence::Presence;
 #[cfg(feature = "delay")]
-use super::queue::QueueFile;
+use super::journal::QueueFile;
+use super::presence::Presence;
 use super::section::{NameFile, file_name, value_name};
 use crate::base::{
     AfterFork, Error, ForkLocal, Key, Owner, Result, Stored, fork::get_or_make, sys::sync::Mutex,
@@ -142,7 +142,7 @@ impl Files {
         if queues.len() >= MOST_OPEN {
             queues.retain(|_, queue| Arc::strong_count(queue) > 1);
         }
-        let queue = Arc::new(QueueFile::open(self, key)?);
+        let queue = Arc::new(QueueFile::open(&self.root.get_or_make()?, key)?);
         queues.insert(key.clone(), queue.clone());
         self.presences.look_again();
         Ok(queue)

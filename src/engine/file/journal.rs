@@ -15,8 +15,11 @@ use std::{os::unix::fs::FileExt, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::create::check_size;
-use super::page::BootId;
-use crate::base::{Due, IfExists, NewTask, Policy, TaskAnswer, TaskCall, TaskEnd, sys::time};
+use super::section::{NameFile, queue_name};
+use super::{dir::Dir, page::BootId};
+use crate::base::{
+    Due, IfExists, Key, NewTask, Policy, TaskAnswer, TaskCall, TaskEnd, sys::sync::Mutex, sys::time,
+};
 use crate::engine::rules::tasks::{Asked, Micros, Tasks, Waits};
 
 const FORMAT: &str = "crosslock tasks 1";
@@ -29,6 +32,23 @@ const LONG: u64 = 1 << 18;
 
 /// A lease lasts for as long as its owner's presence.
 const FOR_EVER: Micros = 1 << 52;
+
+/// The file of a queue, and the queue as this process knows it.
+#[derive(Debug)]
+pub(super) struct QueueFile {
+    pub(super) file: NameFile,
+    pub(super) journal: Mutex<Journal>,
+}
+
+impl QueueFile {
+    /// Makes it if it isn't there.
+    pub(super) fn open(root: &Arc<Dir>, key: &Key) -> io::Result<Self> {
+        Ok(QueueFile {
+            file: NameFile::open(root, &queue_name(key))?,
+            journal: Mutex::default(),
+        })
+    }
+}
 
 /// A queue, up to a place in its journal.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Delay queues in a directory: workers ask for tasks, wait for them, and end them.
 //!
 //! A worker is known by its presence, as one that waits for a lock is. So a task belongs to its worker until that ends
-//! it, or its process is gone. The leader of the line watches the workers that have tasks, and each other waiter the one
-//! ahead of it; whoever of them finds that one is gone writes it down.
+//! it, or its process is gone. The leader of the line watches the workers that have tasks, and each other waiter
+//! watches the one ahead of it. A waiter that finds one of them gone writes that down.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use super::files::Files;
 use super::journal::{Journal, Step, Stepped};
 use super::presence;
 use super::section::{LockMode, NameFile, queue_name};
-use crate::base::sys::sync::Mutex;
 use crate::base::{
     BootClock, BootInstant, Clock, Deadline, Ending, Error, Key, Owner, Result, TaskAnswer,
     TaskCall,
@@ -23,13 +22,6 @@ use crate::engine::{Answer, Change, Grant, Outcome, Release, Request};
 
 /// So many workers are watched. That others are gone is found when one of these ends its task.
 const MOST_WATCHED: usize = 64;
-
-/// The file of a queue, and the queue as this process knows it.
-#[derive(Debug)]
-pub(super) struct QueueFile {
-    file: NameFile,
-    journal: Mutex<Journal>,
-}
 
 /// A queue, while its file is locked.
 struct Queue<'a> {
@@ -48,16 +40,6 @@ fn name_of(presence: PresenceId, owner: &Owner) -> Arc<str> {
 /// The other way. What isn't a name has no presence: it is gone.
 fn presence_of(name: &str) -> Option<PresenceId> {
     PresenceId::parse(name.split_once(' ')?.0)
-}
-
-impl QueueFile {
-    pub(super) fn open(files: &Files, key: &Key) -> io::Result<Self> {
-        let file = NameFile::open(&files.root.get_or_make()?, &queue_name(key))?;
-        Ok(QueueFile {
-            file,
-            journal: Mutex::default(),
-        })
-    }
 }
 
 impl Files {

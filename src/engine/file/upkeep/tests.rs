@@ -80,11 +80,10 @@ fn full_disk_is_weak() {
 fn delay_queue_that_is_idle_and_empty_is_removed() {
     use std::time::SystemTime;
     let directory = tempfile::tempdir().unwrap();
-    let head = |due: &str| {
-        format!(
-            "{{\"format\":\"crosslock tasks 1\",\"clock\":{{\"boot\":\"-\",\"ahead\":0}},\"last\":0,\"tasks\":{{\"tasks\":{{}},\
-             \"due\":{{}},\"running\":{{}},\"ends\":{{}},\"buried\":{{}},\"finished\":{{{due}}},\"line\":[],\"token\":0}}}}\n"
-        )
+    let head = |finished: &str| {
+        let head = r#"{"format":"crosslock tasks 1","clock":{"boot":"-","ahead":0},"last":0,"tasks":{"tasks":{},"#;
+        let rest = r#""due":{},"running":{},"ends":{},"buried":{},"line":[],"token":0,"finished":"#;
+        format!("{head}{rest}{{{finished}}}}}}}\n")
     };
     let day = Duration::from_micros(IDLE_MICROS);
     for (name, text, age) in [

@@ -39,7 +39,8 @@ const REPLICAS: &str = "WAIT 0 1";
 const OPERATORS: &str = "SCAN 0 COUNT 1; GETRANGE KEY 0 1; LRANGE KEY 0 0";
 
 /// What delay queues need besides.
-const TASKS: &str = "HEXISTS KEY text; HLEN KEY; HMGET KEY text; LPOS KEY text; PERSIST KEY; ZCARD KEY; ZCOUNT KEY 0 1; ZRANGEBYSCORE KEY 0 1";
+const TASKS: &str = "HEXISTS KEY text; HLEN KEY; HMGET KEY text; LPOS KEY text; PERSIST KEY; ZCARD KEY; \
+                     ZCOUNT KEY 0 1; ZRANGEBYSCORE KEY 0 1";
 
 /// What finds the node of a lock.
 const NODES: &str = "CLUSTER SLOTS; CLUSTER INFO; CLUSTER NODES; ASKING";
