@@ -5,7 +5,7 @@
 //! watches the one ahead of it. A waiter that finds one of them gone writes that down.
 
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::change::{Ahead, try_until};
 use super::create::{open_to_read, replace_file};
@@ -282,7 +282,7 @@ impl Queue<'_> {
     }
 
     /// Whose end one at that place of the line has to find.
-    fn ahead_of(&self, place: usize) -> std::collections::BTreeSet<PresenceId> {
+    fn ahead_of(&self, place: usize) -> BTreeSet<PresenceId> {
         let tasks = &self.journal.tasks;
         let watched: Vec<_> = match place.checked_sub(1) {
             None => tasks.working().take(MOST_WATCHED).collect(),
@@ -312,13 +312,11 @@ impl Queue<'_> {
             let owner = before.clone();
             self.change(Step::Gone { owner })?;
         }
-        let working: Vec<_> = self
-            .journal
-            .tasks
-            .working()
-            .take(MOST_WATCHED)
-            .cloned()
-            .collect();
+        let tasks = &self.journal.tasks;
+        if tasks.is_ready_for(name, self.journal.now()) {
+            return Ok(());
+        }
+        let working: Vec<_> = tasks.working().take(MOST_WATCHED).cloned().collect();
         for owner in working {
             if *owner != *name && self.is_gone(&owner)? {
                 self.change(Step::Gone { owner })?;

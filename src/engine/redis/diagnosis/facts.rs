@@ -138,7 +138,7 @@ fn with_log(fsync: Option<&str>) -> Finding {
             }),
             format!(
                 "a restart of the server keeps all locks, but one after a power failure or a crash of its machine \
-                 frees the newest, although their holders live; {TOKENS_GO_ON}"
+                 frees the newest, although their holders live, and loses the newest delayed tasks; {TOKENS_GO_ON}"
             ),
             "appendfsync always; or have storage check the fencing token",
         ),
@@ -161,7 +161,7 @@ fn without_log(save: Option<&str>) -> Finding {
         found,
         format!(
             "a restart of the server frees locks, although their holders live, which find out at their next renewal; \
-             {TOKENS_GO_ON}"
+             delayed tasks are lost; {TOKENS_GO_ON}"
         ),
         "appendonly yes, appendfsync always; or have storage check the fencing token",
     )
@@ -186,7 +186,7 @@ pub(super) fn eviction(facts: &Facts) -> Option<Finding> {
         Some((policy, limit)) => Finding::weak(
             EVICTION,
             format!("{policy} at {}", mebibytes(limit)),
-            "a full server evicts locks: they are free, although their holders live",
+            "a full server evicts locks: they are free, although their holders live; and delayed tasks, which are lost",
             "maxmemory-policy noeviction",
         ),
     })

@@ -383,6 +383,11 @@ impl Tasks {
         self.due.until(now).next().cloned()
     }
 
+    /// Whether a worker that asks now gets a task.
+    pub(crate) fn is_ready_for(&self, owner: &str, now: Micros) -> bool {
+        self.next_for(self.place_of(owner), now).is_some()
+    }
+
     fn leave_line(&mut self, owner: &str, now: Micros) -> bool {
         let at = self.place_of(owner);
         if let Some(at) = at {
