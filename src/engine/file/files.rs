@@ -109,12 +109,17 @@ impl Files {
 
     /// Gives an owner a presence, unless it has one, and says whether it has it from now on.
     pub(super) fn take_presence(&self, owner: &Owner) -> io::Result<bool> {
-        match self.presences.take(owner, &self.root) {
+        self.with_descriptors(|| self.presences.take(owner, &self.root))
+    }
+
+    /// Tries it again with descriptors of what nobody uses, if none is left.
+    fn with_descriptors<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        match open() {
             Err(e) if is_exhausted(&e) => {
                 self.give_back(&mut self.names.lock());
-                self.presences.take(owner, &self.root)
+                open()
             }
-            taken => taken,
+            opened => opened,
         }
     }
 
@@ -142,7 +147,8 @@ impl Files {
         if queues.len() >= MOST_OPEN {
             queues.retain(|_, queue| Arc::strong_count(queue) > 1);
         }
-        let queue = Arc::new(QueueFile::open(&self.root.get_or_make()?, key)?);
+        let open = || QueueFile::open(&self.root.get_or_make()?, key);
+        let queue = Arc::new(self.with_descriptors(open)?);
         queues.insert(key.clone(), queue.clone());
         self.presences.look_again();
         Ok(queue)
