@@ -65,7 +65,7 @@ fn tasks_are_listed_and_shown() {
 
 #[test]
 fn buried_tasks_are_kicked_and_others_removed() {
-    let (_server, place) = Place::with_server();
+    let place = Place::with_files();
     let (queue, running) = queue(&place);
     assert_eq!(
         place.tool("tasks kick mail gone").ends(0).out,
@@ -78,11 +78,4 @@ fn buried_tasks_are_kicked_and_others_removed() {
     assert_eq!((counts.ready, counts.running, counts.delayed), (1, 1, 0));
     Task::done(running).unwrap();
     place.tool("tasks ls").ends(64);
-}
-
-#[test]
-fn engine_without_delay_queues_is_named() {
-    let place = Place::with_files();
-    let done = place.tool("tasks ls mail").ends(64);
-    assert!(done.err.contains("delay queues"), "{}", done.err);
 }

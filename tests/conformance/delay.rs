@@ -344,3 +344,10 @@ pub(crate) fn queues_and_locks_of_a_name_are_apart(place: &Place) {
     );
     Task::done(task).unwrap();
 }
+
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+pub(crate) fn there_are_none_here(place: &Place) {
+    let refused = place.delay_queue::<u32>("tasks").unwrap_err();
+    assert!(refused.to_string().contains("delay queues"), "{refused}");
+    assert!(matches!(refused, Error::Unsupported { .. }));
+}

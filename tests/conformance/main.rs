@@ -348,6 +348,8 @@ fn nobody_is_preferred_in_etcd() {
     let place = Place::etcd();
     preferring::nobody_is_preferred_here(&place);
     preferring::kept_lock_goes_to_the_first_here(&place);
+    #[cfg(feature = "delay")]
+    delay::there_are_none_here(&place);
 }
 
 #[cfg(feature = "zookeeper")]
@@ -356,4 +358,6 @@ fn nobody_is_preferred_in_zookeeper() {
     let place = Place::zookeeper();
     preferring::nobody_is_preferred_here(&place);
     preferring::kept_lock_goes_to_the_first_here(&place);
+    #[cfg(feature = "delay")]
+    delay::there_are_none_here(&place);
 }
