@@ -42,6 +42,8 @@ mod presence;
 #[cfg(feature = "delay")]
 mod queue;
 mod section;
+#[cfg(feature = "delay")]
+mod step;
 #[cfg(test)]
 mod tests;
 mod text;

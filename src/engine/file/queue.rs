@@ -10,9 +10,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::change::{Ahead, try_until};
 use super::create::{open_to_read, replace_file};
 use super::files::Files;
-use super::journal::{Journal, Step, Stepped};
+use super::journal::Journal;
 use super::presence;
 use super::section::{LockMode, NameFile, queue_name};
+use super::step::{Step, Stepped};
 use crate::base::{
     BootClock, BootInstant, Clock, Deadline, Ending, Error, Key, Owner, Result, TaskAnswer,
     TaskCall,

@@ -1,6 +1,7 @@
+use super::super::page::BootId;
 use super::*;
-use crate::base::TaskCounts;
 use crate::base::random::{Random, for_cases};
+use crate::base::{Due, IfExists, NewTask, Policy, TaskAnswer, TaskCall, TaskCounts};
 
 const SECOND: Duration = Duration::from_secs(1);
 
