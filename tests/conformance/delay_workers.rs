@@ -4,13 +4,22 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{CancelToken, Error, LostReason, Task};
+use crosslock::{CancelToken, DelayQueue, Error, LostReason, Task};
 
 use super::delay::{LATER, NOW, counts, queue, take};
 use crate::{PATIENCE, Place};
 
+/// A worker whose heartbeats come so seldom that it has a task only when it is called.
+fn rarely_asking(place: &Place) -> DelayQueue<u32> {
+    let ttl = place.ttl(3 * PATIENCE);
+    queue(&place.builder().ttl(ttl).build().unwrap())
+}
+
+/// Less than between two heartbeats.
+const CALLED: Duration = PATIENCE.checked_div(2).unwrap();
+
 pub(crate) fn worker_that_waits_hears_of_an_earlier_task(place: &Place) {
-    let (queue, other) = (queue(place), queue(&place.builder().build().unwrap()));
+    let (queue, other) = (queue(place), rarely_asking(place));
     queue.insert(&1, LATER).unwrap();
     let (sender, taken) = channel();
     let worker = thread::spawn(move || sender.send(*take(&other)).unwrap());
@@ -19,13 +28,13 @@ pub(crate) fn worker_that_waits_hears_of_an_earlier_task(place: &Place) {
         Err(RecvTimeoutError::Timeout)
     );
     queue.insert(&2, Duration::from_millis(50)).unwrap();
-    assert_eq!(taken.recv_timeout(PATIENCE), Ok(2));
+    assert_eq!(taken.recv_timeout(CALLED), Ok(2));
     worker.join().unwrap();
 }
 
 pub(crate) fn worker_that_waits_hears_of_a_task_that_is_due_at_once(place: &Place) {
-    let (queue, other) = (queue(place), queue(&place.builder().build().unwrap()));
-    let worker = thread::spawn(move || [(); 3].map(|()| *take(&other)));
+    let (queue, other) = (queue(place), rarely_asking(place));
+    let worker = thread::spawn(move || [(); 3].map(|()| *other.take_for(CALLED).unwrap().unwrap()));
     for value in 0..3 {
         thread::sleep(Duration::from_millis(60));
         queue.insert(&value, NOW).unwrap();
