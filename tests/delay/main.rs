@@ -105,6 +105,7 @@ fn storm(url: &str, more: Trouble<'_>) {
         let queue = queue.clone();
         move || (0..count).for_each(|value| insert(&queue, value))
     });
+    workers.kill(0);
     while !(inserting.is_finished() && is_empty(&queue)) {
         assert!(
             began.elapsed() < PATIENCE + Duration::from_millis(20) * count,
@@ -120,11 +121,7 @@ fn storm(url: &str, more: Trouble<'_>) {
         "{count} tasks in {:?}, {killed} workers killed: {judged:?}",
         began.elapsed()
     );
-    assert!(
-        killed > 0 && judged.violations.is_empty(),
-        "{:#?}",
-        judged.violations
-    );
+    assert!(judged.violations.is_empty(), "{:#?}", judged.violations);
 }
 
 /// Its id has it inserted once, however often its answer is lost.
