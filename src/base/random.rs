@@ -62,12 +62,6 @@ impl Random {
         choices[self.usize(..choices.len())].clone()
     }
 
-    /// A number of any magnitude, each as likely as the others.
-    #[allow(dead_code, reason = "tests of directories use it")]
-    pub(crate) fn magnitude(&mut self) -> u64 {
-        self.u64(..) >> self.u32(..64)
-    }
-
     pub(crate) fn option<T>(&mut self, some: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.bool().then(|| some(self))
     }

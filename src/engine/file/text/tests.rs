@@ -3,7 +3,7 @@ use crate::base::random::{Random, for_any};
 use uuid::Uuid;
 
 fn instant(random: &mut Random) -> BootInstant {
-    BootInstant::START.plus(Duration::from_nanos(random.magnitude()))
+    BootInstant::START.plus(Duration::from_nanos(random.u64(..) >> random.u32(..64)))
 }
 
 /// With a label that has all but control characters.
@@ -26,8 +26,8 @@ fn mode(random: &mut Random) -> Mode {
 
 fn entry(random: &mut Random) -> Entry {
     let state = match random.u32(..6) {
-        0 => EntryState::Has(Token::from_number(random.magnitude())),
-        3 => EntryState::Given(Token::from_number(random.magnitude())),
+        0 => EntryState::Has(Token::from_number(random.u64(..) >> random.u32(..64))),
+        3 => EntryState::Given(Token::from_number(random.u64(..) >> random.u32(..64))),
         1 => EntryState::Granted,
         2 => EntryState::Kept,
         4 => {
@@ -64,7 +64,7 @@ fn written(random: &mut Random) -> Written {
         abandoned_until: random.bool().then_some(BootInstant::MAX),
         entries: random.list(0..=9, entry),
     };
-    let counter = random.magnitude();
+    let counter = random.u64(..) >> random.u32(..64);
     Written { counter, name }
 }
 
