@@ -30,6 +30,14 @@ pub(crate) fn command() -> Command {
             .required(true)
             .help("Name of the queue")
     };
+    let shards = || {
+        let shards = args::option(
+            "shards",
+            "N",
+            "Into how many shards the queue is split on a cluster; 16 by default",
+        );
+        shards.value_parser(clap::value_parser!(u16).range(1..=256))
+    };
     let ids = || {
         let ids = Arg::new("id").value_name("ID").required(true).num_args(1..);
         ids.help("Ids of tasks")
@@ -52,23 +60,26 @@ pub(crate) fn command() -> Command {
         .subcommands([
             Command::new("ls")
                 .about("List tasks")
-                .args([queue(), state, limit]),
+                .args([queue(), shards(), state, limit]),
             Command::new("show")
                 .about("Show tasks with their values")
-                .args([queue(), ids()]),
+                .args([queue(), shards(), ids()]),
             Command::new("kick")
                 .about("Make buried tasks ready")
-                .args([queue(), ids()]),
+                .args([queue(), shards(), ids()]),
             Command::new("rm")
                 .about("Remove tasks that aren't running")
-                .args([queue(), ids()]),
+                .args([queue(), shards(), ids()]),
         ])
 }
 
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let (verb, matches) = matches.subcommand().unwrap_or(("", matches));
     let name = args::text(matches, "queue").unwrap_or_default();
-    let queue: Queue = globals.locker()?.delay_queue(name)?;
+    let mut queue: Queue = globals.locker()?.delay_queue(name)?;
+    if let Some(shards) = matches.get_one("shards") {
+        queue = queue.shards(*shards);
+    }
     match verb {
         "ls" => list(globals, matches, &queue),
         "show" => show(globals, matches, &queue),

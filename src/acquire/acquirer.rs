@@ -12,8 +12,8 @@
 //! | cancelled | as before | at once: giving up; what a question may have done is left as unclear |
 //! | giving up | the turn, the contender, the renewer | the next thread of the process gets all three; without one, the owner leaves the engine's queue |
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{ops::ControlFlow, sync::Arc};
 
 use super::{local_wait::release_contender, retry_budget::RetryBudget};
 use crate::base::{Claim, Deadline, Error, Result, limits::GRACE};
@@ -40,9 +40,8 @@ struct Outage {
     error: Error,
 }
 
-/// What came of one question.
+/// What came of a question that ends in no lease.
 enum Asked {
-    Granted(Lease),
     /// The answer took as long as the lease was for. The same owner gets a new lease if it asks at once.
     GrantedTooLate,
     Taken {
@@ -114,16 +113,16 @@ impl<'a> Acquirer<'a> {
                 return self.without_lease(None);
             }
             let began = self.core.clock.instant();
-            let asked = self.ask(is_last, began)?;
-            if let Asked::Granted(lease) = asked {
-                return Ok(Some(lease));
-            }
+            let asked = match self.ask(is_last, began)? {
+                ControlFlow::Break(lease) => return Ok(Some(lease)),
+                ControlFlow::Continue(asked) => asked,
+            };
             let is_over = is_last || self.budget.deadline().is_over();
             if is_over || self.has_failed_for_too_long() {
                 return self.without_lease(Some(began));
             }
             match asked {
-                Asked::Granted(_) | Asked::GrantedTooLate => {
+                Asked::GrantedTooLate => {
                     self.log_outage();
                     continue;
                 }
@@ -148,7 +147,7 @@ impl<'a> Acquirer<'a> {
         is_waiting && self.turn.as_ref().is_some_and(Turn::has_successor)
     }
 
-    fn ask(&mut self, is_last: bool, began: Instant) -> Result<Asked> {
+    fn ask(&mut self, is_last: bool, began: Instant) -> Result<ControlFlow<Lease, Asked>> {
         let deadline = self.question_deadline();
         loop {
             let Contender { owner, wait, .. } = &mut self.contender;
@@ -161,7 +160,10 @@ impl<'a> Acquirer<'a> {
             let mut pace = (!is_last).then(|| self.budget.pace());
             let answer = match wait.ask(request, pace.as_mut(), &deadline) {
                 Ok(answer) => answer,
-                Err(failed) => return self.failed(failed, began, &deadline),
+                Err(failed) => {
+                    let asked = self.failed(failed, began, &deadline)?;
+                    return Ok(ControlFlow::Continue(asked));
+                }
             };
             self.budget.log.answer(self.claim, self.core);
             if let Some(asked) = self.answered(answer, began) {
@@ -171,12 +173,12 @@ impl<'a> Acquirer<'a> {
     }
 
     /// `None`: another owner has to ask.
-    fn answered(&mut self, answer: Answer, began: Instant) -> Option<Asked> {
-        Some(match answer {
+    fn answered(&mut self, answer: Answer, began: Instant) -> Option<ControlFlow<Lease, Asked>> {
+        Some(ControlFlow::Continue(match answer {
             Answer::Granted(grant) => {
                 let lease = self.lease(grant);
                 if lease.is_valid(lease.granted) {
-                    return Some(Asked::Granted(lease));
+                    return Some(ControlFlow::Break(lease));
                 }
                 self.contender.state = ContenderState::Unclear;
                 self.fail(began, self.too_slow());
@@ -205,7 +207,7 @@ impl<'a> Acquirer<'a> {
                 self.set_taken(true);
                 Asked::Taken { is_queued, holder }
             }
-        })
+        }))
     }
 
     /// Gives the error that no waiting mends.
@@ -268,11 +270,11 @@ impl<'a> Acquirer<'a> {
     }
 
     fn lease(&self, grant: Grant) -> Lease {
-        let mut lease = Lease::new(
-            self.claim.clone(),
-            self.contender.owner.clone(),
-            grant.token,
-        );
+        let claim = match self.contender.wait.shard() {
+            Some(shard) => self.claim.of_shard(shard.clone()),
+            None => self.claim.clone(),
+        };
+        let mut lease = Lease::new(claim, self.contender.owner.clone(), grant.token);
         lease.value = grant.value;
         self.core.restart(&mut lease, grant.since);
         lease

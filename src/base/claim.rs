@@ -12,7 +12,7 @@ use crate::base::name::Key;
 pub(crate) struct Claim {
     /// Of several names, one that shows them all.
     pub(crate) key: Key,
-    /// Several names, sorted, to be had all or none; else empty.
+    /// Several names, sorted, to be had all or none, or several shards of a queue, of which one is enough; else empty.
     pub(crate) names: Arc<[Key]>,
     pub(crate) mode: Mode,
     pub(crate) prefer: Prefer,
@@ -146,6 +146,15 @@ impl Claim {
             &self.names
         } else {
             slice::from_ref(&self.key)
+        }
+    }
+
+    /// One of several shards.
+    pub(crate) fn of_shard(&self, key: Key) -> Self {
+        Claim {
+            key,
+            names: Arc::default(),
+            ..self.clone()
         }
     }
 

@@ -40,7 +40,7 @@ pub(crate) use self::{
     error::{Cause, Error, ErrorChain, LostReason, Result},
     fork::{AfterFork, ForkLocal, Process},
     inspection::{Holder, Inspection, LockState, Party, Waiter, Wants},
-    name::{Key, Namespace},
+    name::{Key, Namespace, Shard},
     observer::{Event, Observer, Observers},
     options::Options,
     owner::Owner,

@@ -44,6 +44,14 @@ impl Namespace {
 pub(crate) struct Key {
     namespace: Namespace,
     name: Arc<str>,
+    shard: Option<Shard>,
+}
+
+/// A part of a delay queue that lies on several servers: its number from 0 on, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Shard {
+    pub(crate) at: u16,
+    pub(crate) of: u16,
 }
 
 impl Key {
@@ -52,6 +60,7 @@ impl Key {
             return Ok(Key {
                 namespace: namespace.clone(),
                 name: name.into(),
+                shard: None,
             });
         }
         let reason = format!(
@@ -70,7 +79,17 @@ impl Key {
         Key {
             namespace: keys[0].namespace.clone(),
             name: names.join(", ").into(),
+            shard: None,
         }
+    }
+
+    /// The shards of a queue of that name.
+    pub(crate) fn shards(&self, count: u16) -> impl Iterator<Item = Key> + use<'_> {
+        let shard = move |at| Key {
+            shard: Some(Shard { at, of: count }),
+            ..self.clone()
+        };
+        (0..count).map(shard)
     }
 
     pub(crate) fn namespace(&self) -> &str {
@@ -79,6 +98,11 @@ impl Key {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which part of a queue it is.
+    pub(crate) fn shard(&self) -> Option<Shard> {
+        self.shard
     }
 }
 

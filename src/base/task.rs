@@ -79,6 +79,18 @@ pub struct TaskCounts {
     pub buried: u64,
 }
 
+impl TaskCounts {
+    /// Those of two shards.
+    pub(crate) fn and(self, other: Self) -> Self {
+        TaskCounts {
+            delayed: self.delayed + other.delayed,
+            ready: self.ready + other.ready,
+            running: self.running + other.running,
+            buried: self.buried + other.buried,
+        }
+    }
+}
+
 /// When a task is to be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "delay", derive(serde::Serialize, serde::Deserialize))]

@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{id::TaskId, task::Task};
 use crate::base::{
-    CancelToken, Claim, Deadline, Due, Error, Event, IfExists, Mode, NewTask, Policy, Result,
+    CancelToken, Claim, Deadline, Due, Error, Event, IfExists, Key, Mode, NewTask, Policy, Result,
     TaskAnswer, TaskCall, TaskCounts, TaskRecord, TaskState, sys::time,
 };
 use crate::primitives::value::{from_json, to_json};
@@ -103,9 +103,11 @@ impl Locker {
         &self,
         name: &str,
     ) -> Result<DelayQueue<T>> {
+        let claim = self.claim(name, Mode::Task)?;
         let claim = Claim {
             has_value: true,
-            ..self.claim(name, Mode::Task)?
+            names: shards_of(&claim.key, self.core().engine.capabilities().shards),
+            ..claim
         };
         Ok(DelayQueue {
             locker: self.clone(),
@@ -137,27 +139,57 @@ impl<T> DelayQueue<T> {
         self
     }
 
+    /// Sets into how many shards the queue is split on a Redis Cluster, from 1 to 256: 16 by default. Elsewhere no
+    /// queue is split.
+    ///
+    /// Each shard lies on a slot of its own, and a task's id decides on its shard. So more servers share the work, but
+    /// tasks of different shards don't come in the order of their times, and only the tokens of one task increase.
+    /// With 1 the queue is as on one server.
+    ///
+    /// All programs that use a queue must set the same number: a queue of 8 shards and one of 16 are two queues. One
+    /// that has tasks can't be split anew.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let mail = locker.delay_queue::<String>("mail")?.shards(64);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    #[must_use = "it returns the queue"]
+    pub fn shards(mut self, count: u16) -> Self {
+        if self.locker.core().engine.capabilities().shards > 1 {
+            self.claim.names = shards_of(&self.claim.key, count.clamp(1, MOST_SHARDS));
+        }
+        self
+    }
+
     /// Returns the name of the queue.
     pub fn name(&self) -> &str {
         self.claim.key.name()
     }
 
-    fn ask(&self, call: TaskCall<'_>) -> Result<TaskAnswer> {
-        let key = &self.claim.key;
+    fn ask(&self, key: &Key, call: TaskCall<'_>) -> Result<TaskAnswer> {
         let ask = |engine: &dyn Engine, by: &Deadline| engine.tasks(key, call, by);
         self.locker.calls().ask(key.name(), ask)
     }
 
-    /// Which of the tasks were inserted, or were changed.
-    fn change(&self, call: TaskCall<'_>) -> Result<Vec<bool>> {
-        match self.ask(call)? {
+    /// Where a task of that id is.
+    fn shard_of(&self, id: &str) -> usize {
+        shard_of(id, self.claim.keys().len())
+    }
+
+    /// Which of the tasks were inserted, or were changed: all of one shard.
+    fn change(&self, shard: usize, call: TaskCall<'_>) -> Result<Vec<bool>> {
+        match self.ask(&self.claim.keys()[shard], call)? {
             TaskAnswer::Changed(changed) => Ok(changed),
             TaskAnswer::Tasks(_) | TaskAnswer::Counts(_) => Ok(Vec::new()),
         }
     }
 
-    fn change_one(&self, call: TaskCall<'_>) -> Result<bool> {
-        Ok(self.change(call)?.first() == Some(&true))
+    fn change_one(&self, id: &str, call: TaskCall<'_>) -> Result<bool> {
+        let changed = self.change(self.shard_of(id), call)?;
+        Ok(changed.first() == Some(&true))
     }
 
     pub(super) fn insert_tasks(
@@ -165,7 +197,22 @@ impl<T> DelayQueue<T> {
         tasks: &[NewTask<'_>],
         nonce: Option<&str>,
     ) -> Result<Vec<bool>> {
-        let changed = self.change(TaskCall::Insert { tasks, nonce })?;
+        let mut changed = vec![false; tasks.len()];
+        let shards: Vec<_> = tasks.iter().map(|task| self.shard_of(task.id)).collect();
+        for shard in 0..self.claim.keys().len() {
+            let of_shard: Vec<_> = (0..tasks.len()).filter(|at| shards[*at] == shard).collect();
+            if of_shard.is_empty() {
+                continue;
+            }
+            let tasks: Vec<_> = of_shard.iter().map(|at| tasks[*at]).collect();
+            let insert = TaskCall::Insert {
+                tasks: &tasks,
+                nonce,
+            };
+            for (at, one) in of_shard.into_iter().zip(self.change(shard, insert)?) {
+                changed[at] = one;
+            }
+        }
         let inserted = changed.iter().filter(|changed| **changed).count();
         if inserted > 0 {
             self.locker
@@ -181,6 +228,13 @@ impl<T> DelayQueue<T> {
         Ok(changed)
     }
 
+    fn records(&self, key: &Key, call: TaskCall<'_>) -> Result<Vec<TaskRecord>> {
+        Ok(match self.ask(key, call)? {
+            TaskAnswer::Tasks(records) => records,
+            TaskAnswer::Changed(_) | TaskAnswer::Counts(_) => Vec::new(),
+        })
+    }
+
     /// Sets when a task is due, by the engine's clock: one round trip. A buried task begins anew.
     ///
     /// Returns whether the task was there and not running.
@@ -189,7 +243,8 @@ impl<T> DelayQueue<T> {
     ///
     /// Those of [`remove`](Self::remove).
     pub fn reset(&self, id: &TaskId, delay: Duration) -> Result<bool> {
-        self.change_one(TaskCall::Reset(id.checked()?, Due::After(delay)))
+        let id = id.checked()?;
+        self.change_one(id, TaskCall::Reset(id, Due::After(delay)))
     }
 
     /// Removes a task: one round trip.
@@ -202,7 +257,8 @@ impl<T> DelayQueue<T> {
     /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine can't be
     ///   reached or fails. It may be done or not.
     pub fn remove(&self, id: &TaskId) -> Result<bool> {
-        self.change_one(TaskCall::Remove(id.checked()?))
+        let id = id.checked()?;
+        self.change_one(id, TaskCall::Remove(id))
     }
 
     /// Makes a buried task ready, with all its tries: one round trip.
@@ -213,20 +269,24 @@ impl<T> DelayQueue<T> {
     ///
     /// Those of [`remove`](Self::remove).
     pub fn kick(&self, id: &TaskId) -> Result<bool> {
-        self.change_one(TaskCall::Kick(id.checked()?))
+        let id = id.checked()?;
+        self.change_one(id, TaskCall::Kick(id))
     }
 
-    /// Returns how many tasks are in each state: one round trip.
+    /// Returns how many tasks are in each state: one round trip a shard.
     ///
     /// # Errors
     ///
     /// [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine can't be
     /// reached or fails.
     pub fn counts(&self) -> Result<TaskCounts> {
-        match self.ask(TaskCall::Counts)? {
-            TaskAnswer::Counts(counts) => Ok(counts),
-            TaskAnswer::Changed(_) | TaskAnswer::Tasks(_) => Ok(TaskCounts::default()),
+        let mut all = TaskCounts::default();
+        for key in self.claim.keys() {
+            if let TaskAnswer::Counts(counts) = self.ask(key, TaskCall::Counts)? {
+                all = all.and(counts);
+            }
         }
+        Ok(all)
     }
 }
 
@@ -259,7 +319,8 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
             .map(|mut ids| ids.remove(0))
     }
 
-    /// Inserts many tasks, all or none, and returns their ids: one round trip.
+    /// Inserts many tasks, all or none, and returns their ids: one round trip. On several shards it is a round trip for
+    /// each shard, and after an error some may be inserted.
     ///
     /// A server does nothing else meanwhile: a thousand at a time are plenty.
     ///
@@ -280,11 +341,13 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     ///
     /// Those of [`remove`](Self::remove), and [`Error::Corrupt`] when its value isn't one of `T`.
     pub fn get(&self, id: &TaskId) -> Result<Option<TaskInfo<T>>> {
-        let found = self.infos(TaskCall::Get(id.checked()?))?;
+        let id = id.checked()?;
+        let key = &self.claim.keys()[self.shard_of(id)];
+        let found = self.infos(self.records(key, TaskCall::Get(id))?)?;
         Ok(found.into_iter().next())
     }
 
-    /// Returns the first `limit` tasks that gave up, the oldest first: one round trip.
+    /// Returns the first `limit` tasks that gave up, the oldest first: one round trip a shard.
     ///
     /// # Errors
     ///
@@ -293,13 +356,23 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
         self.list(TaskState::Buried, limit)
     }
 
-    /// Returns the first `limit` tasks in a state, in the order of their time: one round trip.
+    /// Returns the first `limit` tasks in a state, in the order of their time: one round trip a shard.
+    ///
+    /// Of several shards, buried tasks come in the order of the times at which they were due.
     ///
     /// # Errors
     ///
     /// Those of [`get`](Self::get).
     pub fn list(&self, state: TaskState, limit: usize) -> Result<Vec<TaskInfo<T>>> {
-        self.infos(TaskCall::List(state, limit))
+        let mut records = Vec::new();
+        for key in self.claim.keys() {
+            records.extend(self.records(key, TaskCall::List(state, limit))?);
+        }
+        if self.claim.is_multi() {
+            records.sort_by_key(|record| record.due);
+        }
+        records.truncate(limit);
+        self.infos(records)
     }
 
     /// Blocks until a task is due, and takes it.
@@ -394,11 +467,7 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
         Ok(payload)
     }
 
-    fn infos(&self, call: TaskCall<'_>) -> Result<Vec<TaskInfo<T>>> {
-        let records = match self.ask(call)? {
-            TaskAnswer::Tasks(records) => records,
-            TaskAnswer::Changed(_) | TaskAnswer::Counts(_) => Vec::new(),
-        };
+    fn infos(&self, records: Vec<TaskRecord>) -> Result<Vec<TaskInfo<T>>> {
         let info = |record: TaskRecord| {
             Ok(TaskInfo {
                 value: self.parse(&record)?,
@@ -447,6 +516,21 @@ impl<T> DelayQueue<T> {
     }
 }
 
+const MOST_SHARDS: u16 = 256;
+
+/// The names of a queue that is split; none of one that isn't.
+fn shards_of(key: &Key, count: u16) -> Arc<[Key]> {
+    key.shards(count).filter(|_| count > 1).collect()
+}
+
+/// By an id alone: FNV-1a. Every version of every program must say the same.
+fn shard_of(id: &str, count: usize) -> usize {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    // The low bits alone depend on too few bytes of a short id.
+    usize::try_from((hash ^ (hash >> 32)) % count as u64).unwrap_or_default()
+}
+
 pub(super) fn since_1970(time: SystemTime) -> Duration {
     time.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -468,5 +552,24 @@ impl<T> fmt::Debug for DelayQueue<T> {
         f.debug_struct("DelayQueue")
             .field("name", &self.name())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Programs of other versions look for a task where these say.
+    #[test]
+    fn shards_of_ids_stay_as_they_are() {
+        let shards = ["a", "b", "invoice-17", "é", ""].map(|id| shard_of(id, 16));
+        assert_eq!(shards, [0, 9, 6, 6, 1]);
+        assert_eq!(shard_of("a", 1), 0);
+        let mut of_each = [0; 16];
+        (0..1600).for_each(|id: u32| of_each[shard_of(&id.to_string(), 16)] += 1);
+        assert!(
+            of_each.iter().all(|tasks| (50..150).contains(tasks)),
+            "{of_each:?}"
+        );
     }
 }

@@ -173,6 +173,11 @@ pub(crate) trait Wait: Send {
         pace.until.sleep(pause);
         None
     }
+
+    /// Of several shards, the one of the last grant.
+    fn shard(&self) -> Option<&Key> {
+        None
+    }
 }
 
 /// What an engine can do.
@@ -182,8 +187,9 @@ pub(crate) struct Capabilities {
     pub(crate) most_names: usize,
     /// Whether readers or writers can be preferred.
     pub(crate) preference: bool,
-    /// Whether there are delay queues.
-    pub(crate) tasks: bool,
+    /// Into how many shards a delay queue is split unless its caller says so; 0: there are none. An engine that says 1
+    /// has queues that aren't split.
+    pub(crate) shards: u16,
     /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
     pub(crate) leases_expire: bool,
     /// By how much less than its ttl a lease is valid, because servers whose clocks differ may take each other's place.
@@ -198,7 +204,7 @@ impl Default for Capabilities {
         Capabilities {
             most_names: usize::MAX,
             preference: true,
-            tasks: false,
+            shards: 0,
             leases_expire: true,
             clock_skew: Duration::ZERO,
             hand_overs: HAND_OVERS,
@@ -212,7 +218,7 @@ impl Capabilities {
         if mode == Mode::Shared && prefer != Prefer::Fair && !self.preference {
             return Err(unsupported(endpoint, "a preference for readers or writers"));
         }
-        if mode == Mode::Task && !self.tasks {
+        if mode == Mode::Task && self.shards == 0 {
             return Err(no_delay_queues(endpoint));
         }
         Ok(())

@@ -25,6 +25,11 @@ pub(super) fn queue(lock: &Locker) -> DelayQueue<u32> {
     lock.delay_queue("tasks").unwrap()
 }
 
+/// One whose tasks come in the order of their times.
+pub(super) fn in_order(lock: &Locker) -> DelayQueue<u32> {
+    queue(lock).shards(1)
+}
+
 /// Counts in the order of a task's life.
 pub(super) fn counts(queue: &DelayQueue<u32>) -> [u64; 4] {
     let TaskCounts {
@@ -65,7 +70,7 @@ pub(crate) fn task_is_taken_when_it_is_due_and_not_before(place: &Place) {
 }
 
 pub(crate) fn tasks_come_in_the_order_of_their_times(place: &Place) {
-    let queue = queue(place);
+    let queue = in_order(place);
     let past = SystemTime::now() - LATER;
     for (value, millis) in [(3, 60), (1, 20), (2, 40)] {
         let due = past + Duration::from_millis(millis);
@@ -81,7 +86,7 @@ pub(crate) fn tasks_come_in_the_order_of_their_times(place: &Place) {
 }
 
 pub(crate) fn many_are_inserted_together_and_come_in_their_order(place: &Place) {
-    let queue = queue(place);
+    let queue = in_order(place);
     let tasks: Vec<_> = (0..250).map(|value| (value, NOW)).collect();
     let ids = queue.insert_all(&tasks).unwrap();
     assert_eq!(ids.len(), 250);
@@ -95,7 +100,7 @@ pub(crate) fn many_are_inserted_together_and_come_in_their_order(place: &Place) 
 }
 
 pub(crate) fn time_of_a_wall_clock_counts(place: &Place) {
-    let queue = queue(place);
+    let queue = in_order(place);
     let now = SystemTime::now();
     let later = queue.insert_at(&1, now + LATER).unwrap();
     let before = queue.insert_at(&2, now - LATER).unwrap();
@@ -293,7 +298,7 @@ pub(crate) fn lease_is_renewed_for_several_ttls(place: &Place) {
 }
 
 pub(crate) fn tokens_increase_from_task_to_task(place: &Place) {
-    let queue = queue(place);
+    let queue = in_order(place);
     queue.insert_all(&[(1, NOW); 20].map(|one| one)).unwrap();
     let mut last = 0;
     for _ in 0..20 {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crosslock::{CancelToken, DelayQueue, Error, LostReason, Task};
 
-use super::delay::{LATER, NOW, counts, queue, take};
+use super::delay::{LATER, NOW, counts, in_order, queue, take};
 use crate::{PATIENCE, Place};
 
 /// A worker whose heartbeats come so seldom that it has a task only when it is called.
@@ -43,7 +43,7 @@ pub(crate) fn worker_that_waits_hears_of_a_task_that_is_due_at_once(place: &Plac
 }
 
 pub(crate) fn workers_are_served_in_their_order(place: &Place) {
-    let queue = queue(place);
+    let queue = in_order(place);
     let (sender, taken) = channel();
     thread::scope(|scope| {
         for number in 0..4 {
@@ -60,6 +60,25 @@ pub(crate) fn workers_are_served_in_their_order(place: &Place) {
             queue.insert(&value, NOW).unwrap();
             assert_eq!(taken.recv_timeout(PATIENCE), Ok((value, value)));
         }
+    });
+}
+
+/// Of several shards one worker may be the first in all lines, and is called by each.
+pub(crate) fn as_many_workers_are_called_as_tasks_are_due(place: &Place) {
+    let (queue, other) = (queue(place), rarely_asking(place));
+    let (sender, taken) = channel();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            let (worker, sender) = (other.clone(), sender.clone());
+            scope.spawn(move || sender.send(worker.take_for(2 * CALLED).unwrap()).is_ok());
+        }
+        thread::sleep(Duration::from_millis(300));
+        (0..4).for_each(|value| drop(queue.insert(&value, NOW).unwrap()));
+        // All are there until the last is taken.
+        let tasks = [(); 4].map(|()| taken.recv_timeout(CALLED).unwrap().unwrap());
+        let mut values = tasks.each_ref().map(|task| **task);
+        values.sort_unstable();
+        assert_eq!(values, [0, 1, 2, 3]);
     });
 }
 

@@ -308,6 +308,7 @@ for_every_engine_with_queues! {
         worker_that_waits_hears_of_an_earlier_task
         worker_that_waits_hears_of_a_task_that_is_due_at_once
         workers_are_served_in_their_order
+        as_many_workers_are_called_as_tasks_are_due
         each_of_many_tasks_is_done_once_by_many_workers
         wait_for_a_task_ends_in_time
         wait_for_a_task_is_cancelled

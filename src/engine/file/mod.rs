@@ -223,7 +223,7 @@ impl Engine for FileEngine {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            tasks: cfg!(feature = "delay"),
+            shards: u16::from(cfg!(feature = "delay")),
             leases_expire: false,
             ..Capabilities::default()
         }

@@ -202,7 +202,7 @@ impl Engine for MemoryEngine {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            tasks: true,
+            shards: 1,
             ..Capabilities::default()
         }
     }

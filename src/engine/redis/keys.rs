@@ -14,7 +14,7 @@
 use std::sync::OnceLock;
 
 use super::settings::Kind;
-use crate::base::{Key, Mode, fork::get_or_make};
+use crate::base::{Key, Mode, Shard, fork::get_or_make};
 
 /// The keys of a name, all on one cluster slot.
 #[derive(Debug, PartialEq)]
@@ -46,6 +46,16 @@ const OF_TASKS: [&str; 6] = [
     ":finished",
 ];
 
+/// The same of a shard, so that those of a queue of another name are others.
+const OF_SHARD: [&str; 6] = [
+    ":shard:due",
+    ":shard:ends",
+    ":shard:workers",
+    ":shard:line",
+    ":shard:waiting",
+    ":shard:finished",
+];
+
 /// Where the queue, the first of the keys of waiters, stands among the keys, and where the holders do, behind them.
 pub(super) const QUEUE: usize = 2;
 pub(super) const HOLDERS: usize = 5;
@@ -58,7 +68,7 @@ impl Keys {
         let (namespace, name) = (key.namespace(), key.name());
         let tag = Keys::tag_of(key);
         // Without a namespace the lock is where other programs have it.
-        let lock = if namespace.is_empty() {
+        let lock = if namespace.is_empty() && key.shard().is_none() {
             name.to_owned()
         } else {
             tag.clone()
@@ -66,10 +76,14 @@ impl Keys {
         Keys::beside(lock, &tag, &OTHERS)
     }
 
-    /// Those of the delay queue of that name. The first is that of its tasks.
+    /// Those of the delay queue of that name, or of its shard. The first is that of its tasks.
     pub(super) fn of_tasks(key: &Key) -> Self {
         let tag = Keys::tag_of(key);
-        Keys::beside([&*tag, ":tasks"].concat(), &tag, &OF_TASKS)
+        let (first, others) = match key.shard() {
+            None => (":tasks", &OF_TASKS),
+            Some(_) => (":shard:tasks", &OF_SHARD),
+        };
+        Keys::beside([&*tag, first].concat(), &tag, others)
     }
 
     /// What a claim is about.
@@ -83,6 +97,10 @@ impl Keys {
     /// What decides on the slot, in braces.
     fn tag_of(key: &Key) -> String {
         let (namespace, name) = (key.namespace(), key.name());
+        let of_shard = key
+            .shard()
+            .map(|Shard { at, of }| format!("{name}/{at}/{of}"));
+        let name = of_shard.as_deref().unwrap_or(name);
         if !namespace.is_empty() {
             return ["{", namespace, ":", name, "}"].concat();
         }

@@ -208,11 +208,16 @@ fn counter_after(ending: Ending) -> String {
     ending.counter().unwrap_or(0).to_string()
 }
 
-/// The parts of a claim whose names are on several slots, in the order of the slots; else `None`. The errors about a
+/// The parts of a claim whose names are on several slots, in the order of the slots, or the shards of a queue; else
+/// `None`. The errors about a
 /// part name the whole.
 pub(super) fn parts(scripts: &LockScripts, claim: &Claim) -> Option<Vec<Claim>> {
     if !claim.is_multi() || !scripts.is_cluster() {
         return None;
+    }
+    if claim.mode == Mode::Task {
+        let shards = claim.keys().iter();
+        return Some(shards.map(|key| claim.of_shard(key.clone())).collect());
     }
     let mut slots: BTreeMap<u16, Vec<Key>> = BTreeMap::new();
     for key in claim.keys() {

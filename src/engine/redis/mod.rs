@@ -39,6 +39,7 @@ mod server;
 mod servers;
 mod settings;
 mod several;
+mod shards;
 mod tasks;
 mod waiter;
 
@@ -50,6 +51,9 @@ pub(crate) struct RedisEngine {
     clock_skew: Duration,
     clock: Arc<dyn Clock>,
 }
+
+/// Into how many shards a delay queue is split in a cluster: enough for a dozen masters.
+const SHARDS: u16 = 16;
 
 /// How far the clocks of servers that replace each other may differ, unless the options say otherwise. A single server
 /// is never replaced, so nothing depends on it there.
@@ -108,7 +112,7 @@ impl Engine for RedisEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             clock_skew: self.clock_skew,
-            tasks: true,
+            shards: if self.scripts.is_cluster() { SHARDS } else { 1 },
             ..Capabilities::default()
         }
     }
@@ -119,6 +123,7 @@ impl Engine for RedisEngine {
             inbox: self.inbox.clone(),
             clock: self.clock.clone(),
             clock_skew: self.clock_skew,
+            bell: Arc::default(),
         }))
     }
 

@@ -34,8 +34,9 @@
 //! that have that part, and wait, if they do, at parts behind it: nobody waits for itself.
 
 use super::leases::{self, Held};
+use super::shards::Shards;
 use super::waiter::{RedisWait, WaitDeps};
-use crate::base::{BootInstant, Claim, Deadline, Result, Token};
+use crate::base::{BootInstant, Claim, Deadline, Key, Mode, Result, Token};
 use crate::engine::{Answer, Change, Failed, Grant, Outcome, Pace, Release, Request, Wait};
 
 /// How one owner waits for what it claims, wherever that is.
@@ -45,6 +46,8 @@ pub(super) struct Waiting {
     wait: RedisWait,
     /// Set as soon as it is known that there are several parts.
     parts: Option<Parts>,
+    /// The same of a queue's shards.
+    shards: Option<Shards>,
 }
 
 struct Parts {
@@ -58,6 +61,7 @@ impl Waiting {
             wait: RedisWait::new(deps.clone(), false),
             deps,
             parts: None,
+            shards: None,
         }
     }
 }
@@ -69,6 +73,15 @@ impl Wait for Waiting {
         pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
     ) -> Result<Answer, Failed> {
+        if request.claim.mode == Mode::Task {
+            if self.shards.is_none() {
+                self.shards = Shards::new(&self.deps, request.claim);
+            }
+            return match &mut self.shards {
+                Some(shards) => shards.ask(request, pace, deadline),
+                None => self.wait.ask(request, pace, deadline),
+            };
+        }
         if self.parts.is_none() {
             let claims = leases::parts(&self.deps.scripts, request.claim);
             self.parts = claims.map(|claims| Parts {
@@ -93,7 +106,15 @@ impl Wait for Waiting {
         question.ask(course)
     }
 
+    fn shard(&self) -> Option<&Key> {
+        self.shards.as_ref()?.granted()
+    }
+
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
+        if let Some(shards) = &mut self.shards {
+            shards.wait(request, pace);
+            return None;
+        }
         let Some(parts) = &mut self.parts else {
             return self.wait.wait(request, pace);
         };

@@ -19,7 +19,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::inbox::{Inbox, Notification, OpenInbox, Subscription};
 use super::{lock_scripts::LockScripts, server::Server};
-use crate::base::{BootInstant, Clock, Deadline, Token, clock::valid_until};
+use crate::base::{BootInstant, Clock, Deadline, Token, clock::valid_until, sys::sync::Bell};
 use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
 use crate::engine::{Answer, Failed, Grant, Pace, Request, Wait};
 
@@ -30,6 +30,8 @@ pub(super) struct WaitDeps {
     pub(super) inbox: Arc<Inbox>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) clock_skew: Duration,
+    /// Wakes the one thread that waits.
+    pub(super) bell: Arc<Bell>,
 }
 
 pub(super) struct RedisWait {
@@ -109,17 +111,9 @@ impl Wait for RedisWait {
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        if self.seen.is_some() && self.has_to_subscribe(pace) {
-            self.subscribe(request, Some(pace.until));
-            return None;
-        }
-        let subscription = self.subscription();
-        let is_notified = subscription.is_some_and(Subscription::is_confirmed);
-        let is_notified = is_notified && !self.is_unanswered;
-        let pause = self.heartbeat.pause(request.ttl, pace, is_notified);
+        let pause = self.pause(request, pace)?;
         let Subscribed::Yes(subscription) = &self.subscribed else {
             pace.until.sleep(pause);
-            self.subscribed = Subscribed::NotYet;
             return None;
         };
         match subscription.wait(pause, pace.until)? {
@@ -139,6 +133,35 @@ impl RedisWait {
             seen: None,
             is_unanswered: false,
             has_others,
+        }
+    }
+
+    /// For how long to wait now; `None` where the owner has just subscribed, and asks at once. If it couldn't, it tries
+    /// again after the pause.
+    pub(super) fn pause(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Duration> {
+        if self.seen.is_some() && self.has_to_subscribe(pace) {
+            self.subscribe(request, Some(pace.until));
+            return None;
+        }
+        let subscription = self.subscription();
+        let is_notified = subscription.is_some_and(Subscription::is_confirmed);
+        let is_notified = is_notified && !self.is_unanswered;
+        if matches!(self.subscribed, Subscribed::Failed) {
+            self.subscribed = Subscribed::NotYet;
+        }
+        Some(self.heartbeat.pause(request.ttl, pace, is_notified))
+    }
+
+    /// What there is to hear now.
+    pub(super) fn heard(&self) -> Option<Notification> {
+        self.subscription().and_then(Subscription::heard)
+    }
+
+    /// Whether what one hears may be for the other: of one owner's waits.
+    pub(super) fn hears_with(&self, other: &RedisWait) -> bool {
+        match (self.subscription(), other.subscription()) {
+            (Some(one), Some(other)) => one.hears_with(other),
+            _ => false,
         }
     }
 
@@ -180,10 +203,10 @@ impl RedisWait {
         let Some(server) = server.or_else(|| self.deps.scripts.server_of(key)) else {
             return;
         };
-        let subscription = self
-            .deps
-            .inbox
-            .subscribe(&server, key, request.owner, open_by);
+        let subscription =
+            self.deps
+                .inbox
+                .subscribe(&server, key, (request.owner, &self.deps.bell), open_by);
         self.subscribed = match subscription {
             Some(one) if open_by.is_none() || !one.is_over() => Subscribed::Yes(one),
             _ if open_by.is_none() => return,

@@ -16,6 +16,8 @@ mod operating;
 mod order;
 mod rights;
 mod several;
+#[cfg(feature = "delay")]
+mod shards;
 #[cfg(feature = "tls")]
 mod tls;
 mod whole_slots;

@@ -155,7 +155,7 @@ impl Listener {
             }
             look_again = false;
             let waiter = self.state.lock().deliver(&received);
-            waiter.iter().for_each(|condvar| condvar.notify_one());
+            waiter.iter().for_each(|bell| bell.ring());
             if let Received::Broken { owner, below } = &received {
                 self.tell_broken(owner, *below);
             }

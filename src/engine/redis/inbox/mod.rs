@@ -22,8 +22,8 @@
 //!
 //! Only the thread uses the connection. It sends (UN)SUBSCRIBE, and PING to a silent server; delivers what arrives; and
 //! connects anew. Whatever others want of it they write into the [`State`](state::State), and then wake it by its
-//! [`Waker`](listener::Waker): a channel that is wanted, a connection that is distrusted, the end. A waiter sleeps on a
-//! condition variable of its own. That a grant wakes two threads, one after the other, isn't seen beside the time that
+//! [`Waker`](listener::Waker): a channel that is wanted, a connection that is distrusted, the end. A waiter sleeps
+//! until its own [`Bell`] rings. That a grant wakes two threads, one after the other, isn't seen beside the time that
 //! the server and the network take: with waiters that read the connection themselves, hand-offs were no faster.
 //!
 //! - *The connection is lost*: under one lock all channels become unsubscribed, and their waiters are notified to ask
@@ -59,7 +59,7 @@ pub(super) use self::state::Notification;
 use self::state::{Hears, Progress, Waiter};
 use super::keys::{channel, tag};
 use super::{server::Server, settings::Kind};
-use crate::base::sys::sync::{Condvar, Mutex};
+use crate::base::sys::sync::{Bell, Mutex};
 use crate::base::{Deadline, Key, Owner, Registration, sys::time};
 use crate::engine::{Revocations, heartbeat::Listening, net::FIRST_SUBSCRIPTION};
 
@@ -102,18 +102,19 @@ impl Inbox {
         &self,
         server: &Arc<Server>,
         key: &Key,
-        owner: &Owner,
+        (owner, bell): (&Owner, &Arc<Bell>),
         open_by: Option<&Deadline>,
     ) -> Option<Subscription> {
         let listener = self.listener(server, open_by.is_some())?;
         let tag = tag(server.settings().kind, key);
         let channel = channel(key.namespace(), &listener.id, tag);
+        let who = (owner, bell.clone());
         let Some(deadline) = open_by else {
             let is_here = listener.state.lock().has(&channel);
             return is_here
-                .then(|| Subscription::new(listener, owner, channel.into(), Hears::Nothing));
+                .then(|| Subscription::new(listener, who, channel.into(), Hears::Nothing));
         };
-        let subscription = Subscription::new(listener, owner, channel.into(), Hears::Opening);
+        let subscription = Subscription::new(listener, who, channel.into(), Hears::Opening);
         subscription.await_confirmation(deadline);
         Some(subscription)
     }
@@ -165,8 +166,7 @@ pub(super) struct Subscription {
     listener: Arc<Listener>,
     owner: String,
     channel: Arc<str>,
-    /// Wakes the waiter.
-    condvar: Arc<Condvar>,
+    bell: Arc<Bell>,
 }
 
 /// A channel that is subscribed.
@@ -186,11 +186,16 @@ impl OpenInbox {
 
 impl Subscription {
     /// Adds a waiter to a channel, which is wanted from now on.
-    fn new(listener: Arc<Listener>, owner: &Owner, channel: Arc<str>, hears: Hears) -> Self {
-        let condvar = Arc::new(Condvar::new());
+    fn new(
+        listener: Arc<Listener>,
+        (owner, bell): (&Owner, Arc<Bell>),
+        channel: Arc<str>,
+        hears: Hears,
+    ) -> Self {
         let waiter = Waiter {
             hears,
-            condvar: condvar.clone(),
+            bell: bell.clone(),
+            subscriptions: 1,
         };
         let owner = owner.as_str().to_owned();
         let mut state = listener.state.lock();
@@ -202,7 +207,7 @@ impl Subscription {
             listener,
             owner,
             channel,
-            condvar,
+            bell,
         }
     }
 
@@ -240,19 +245,29 @@ impl Subscription {
 
     /// Blocks until there is a notification, at most for `timeout`, or until `deadline` is cancelled.
     pub(super) fn wait(&self, timeout: Duration, deadline: &Deadline) -> Option<Notification> {
-        let _woken = self.wake_when_cancelled(deadline);
+        let _woken = ring_when_cancelled(&self.bell, deadline);
         // A timeout past the end of the clock is none.
         let until = time::now().checked_add(timeout);
-        let mut state = self.listener.state.lock();
         loop {
-            let waiter = state.waiter(&self.channel, &self.owner);
-            let notification = waiter.and_then(Waiter::take_notification);
+            let notification = self.heard();
             let is_over = until.is_some_and(|until| until <= time::now());
             if notification.is_some() || is_over || deadline.is_cancelled() {
                 return notification;
             }
-            state = self.condvar.wait_until(state, until);
+            self.bell.wait_until(until);
         }
+    }
+
+    /// Whether both have one channel, and so hear the same.
+    pub(super) fn hears_with(&self, other: &Subscription) -> bool {
+        self.channel == other.channel
+    }
+
+    /// What there is to hear now.
+    pub(super) fn heard(&self) -> Option<Notification> {
+        let mut state = self.listener.state.lock();
+        let waiter = state.waiter(&self.channel, &self.owner);
+        waiter.and_then(Waiter::take_notification)
     }
 
     /// Makes the inbox connect anew, because the server passed this waiter over as one that isn't listening: it has
@@ -271,22 +286,19 @@ impl Subscription {
             self.wait(FIRST_SUBSCRIPTION.min(deadline.remaining()), deadline);
         }
         let mut state = self.listener.state.lock();
-        if let Some(waiter) = state.waiter(&self.channel, &self.owner) {
+        if let Some(waiter) = state.waiter(&self.channel, &self.owner)
+            && waiter.subscriptions == 1
+        {
             // Whatever the notification was, the waiter asks now.
             waiter.hears = Hears::Nothing;
         }
     }
+}
 
-    /// While it is registered, a cancel wakes this waiter.
-    fn wake_when_cancelled(&self, deadline: &Deadline) -> Option<Registration> {
-        let (listener, condvar) = (self.listener.clone(), self.condvar.clone());
-        let wake = move || {
-            // Under the lock, so that it finds a waiter that is about to sleep.
-            let _state = listener.state.lock();
-            condvar.notify_one();
-        };
-        Some(deadline.cancel()?.on_set(Arc::new(wake)))
-    }
+/// While it is registered, a cancel rings.
+pub(super) fn ring_when_cancelled(bell: &Arc<Bell>, deadline: &Deadline) -> Option<Registration> {
+    let bell = bell.clone();
+    Some(deadline.cancel()?.on_set(Arc::new(move || bell.ring())))
 }
 
 impl Drop for Subscription {

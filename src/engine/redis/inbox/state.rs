@@ -13,7 +13,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::pubsub::{Changes, Received};
-use crate::base::{Token, sys::sync::Condvar};
+use crate::base::{Token, sys::sync::Bell};
 
 #[cfg(test)]
 mod tests;
@@ -54,7 +54,10 @@ pub(super) enum Progress {
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) hears: Hears,
-    pub(super) condvar: Arc<Condvar>,
+    /// Rings when there is something to hear.
+    pub(super) bell: Arc<Bell>,
+    /// How many subscriptions it has: one for each shard on the slot of the channel.
+    pub(super) subscriptions: usize,
 }
 
 /// How far a waiter is.
@@ -91,7 +94,10 @@ impl State {
     /// Adds a waiter to a channel. Returns whether there is something to send for it.
     pub(super) fn add_waiter(&mut self, name: &Arc<str>, owner: String, waiter: Waiter) -> bool {
         let channel = self.channels.entry(name.clone()).or_default();
-        channel.waiters.insert(owner, waiter);
+        let same = channel.waiters.entry(owner);
+        // What it hasn't seen yet may be about another shard.
+        same.and_modify(|one| one.subscriptions += 1)
+            .or_insert(waiter);
         channel.is_unused = false;
         let is_gone = channel.progress == Progress::Gone;
         if is_gone {
@@ -102,7 +108,13 @@ impl State {
     }
 
     pub(super) fn remove_waiter(&mut self, name: &str, owner: &str) {
-        if let Some(channel) = self.channels.get_mut(name) {
+        let Some(waiter) = self.waiter(name, owner) else {
+            return;
+        };
+        waiter.subscriptions -= 1;
+        if waiter.subscriptions == 0
+            && let Some(channel) = self.channels.get_mut(name)
+        {
             channel.waiters.remove(owner);
         }
     }
@@ -172,7 +184,7 @@ impl State {
 
     /// Gives what the server sent to its waiters. Returns a waiter that the caller is to wake when it has unlocked the
     /// state, which that waiter needs at once.
-    pub(super) fn deliver(&mut self, received: &Received) -> Option<Arc<Condvar>> {
+    pub(super) fn deliver(&mut self, received: &Received) -> Option<Arc<Bell>> {
         match received {
             Received::Granted {
                 channel,
@@ -181,7 +193,7 @@ impl State {
             } => {
                 let waiter = self.waiter(channel, owner)?;
                 waiter.notify(Notification::Granted(*token));
-                return Some(waiter.condvar.clone());
+                return Some(waiter.bell.clone());
             }
             Received::Broken { owner, below } => self.take_back_grant(owner, *below),
             Received::Subscribed { channel } => {
@@ -252,7 +264,7 @@ impl Waiter {
 
     fn ask_again(&mut self) {
         self.notify(Notification::AskAgain);
-        self.condvar.notify_one();
+        self.bell.ring();
     }
 
     /// A notification that is there already stays: the waiter asks because of either, and so learns of a grant.

@@ -30,13 +30,23 @@ fn deliver(listener: &Listener, received: &Received) {
 
 /// One that waits on a channel.
 fn waiter(listener: &Arc<Listener>, channel: &str, hears: Hears) -> Subscription {
-    Subscription::new(listener.clone(), &Owner::new(), channel.into(), hears)
+    Subscription::new(
+        listener.clone(),
+        (&Owner::new(), Arc::default()),
+        channel.into(),
+        hears,
+    )
 }
 
 /// What an owner is notified of after that message. The inbox has no thread, and never connects.
 fn notified(owner: &Owner, value: &Value) -> Option<Notification> {
     let listener = listener(Receiver::default());
-    let subscription = Subscription::new(listener.clone(), owner, CHANNEL.into(), Hears::Nothing);
+    let subscription = Subscription::new(
+        listener.clone(),
+        (owner, Arc::default()),
+        CHANNEL.into(),
+        Hears::Nothing,
+    );
     let received = pubsub::received(value)?;
     deliver(&listener, &received);
     subscription.wait(Duration::ZERO, &Deadline::NEVER)
@@ -110,7 +120,12 @@ fn owner_whose_lease_was_broken_is_told_and_no_other_message() {
 fn grant_that_was_broken_before_it_was_seen_is_none() {
     let owner = Owner::new();
     let listener = listener(Receiver::default());
-    let subscription = Subscription::new(listener.clone(), &owner, CHANNEL.into(), Hears::Nothing);
+    let subscription = Subscription::new(
+        listener.clone(),
+        (&owner, Arc::default()),
+        CHANNEL.into(),
+        Hears::Nothing,
+    );
     let name = || owner.as_str().to_owned();
     let broken = |below| Received::Broken {
         owner: name(),

@@ -41,6 +41,17 @@ fn keys_are_as_documented() {
 }
 
 #[test]
+fn keys_of_shards_are_as_documented() {
+    let key = Key::new(&Namespace::new("app").unwrap(), "mail").unwrap();
+    let queue = Keys::of_tasks(&key);
+    assert_eq!(queue.all()[..2], ["{app:mail}:tasks", "{app:mail}:due"]);
+    let shards: Vec<_> = key.shards(2).map(|shard| Keys::of_tasks(&shard)).collect();
+    let second = ["{app:mail/1/2}:shard:tasks", "{app:mail/1/2}:shard:due"];
+    assert_eq!(shards[1].all()[..2], second);
+    assert_ne!(slot_of(&shards[0].lock), slot_of(&shards[1].lock));
+}
+
+#[test]
 fn keys_of_a_name_share_a_slot() {
     for_any(|random| {
         let namespace = random.text_of(WORD, 1..=64);

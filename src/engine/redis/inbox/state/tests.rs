@@ -196,7 +196,8 @@ impl World {
 fn waiter() -> Waiter {
     Waiter {
         hears: Hears::Nothing,
-        condvar: Arc::default(),
+        bell: Arc::default(),
+        subscriptions: 1,
     }
 }
 

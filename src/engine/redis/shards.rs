@@ -1,0 +1,179 @@
+//! How a worker waits for a task of a queue whose shards are on several slots of a cluster: in the line of each shard.
+//!
+//! It asks the shards one after the other, from any on, until one has a task for it. Then it leaves the lines of the
+//! others, whose next workers are called if it was. While it waits, one bell rings for the messages of all shards; each
+//! shard has heartbeats of its own. A shard that doesn't answer delays the others by one question for each of its
+//! heartbeats.
+//!
+//! What always holds: a worker has a task of one shard at most. What an unanswered question may have taken is given
+//! back when the worker leaves that shard.
+
+use std::time::Instant;
+
+use super::inbox::ring_when_cancelled;
+use super::waiter::{RedisWait, WaitDeps};
+use super::{leases, leases::Held};
+use crate::base::{Claim, Deadline, Key, limits::RELEASE, sys};
+use crate::engine::{Answer, Change, Failed, Pace, Release, Request, Wait};
+
+pub(super) struct Shards {
+    deps: WaitDeps,
+    all: Vec<Shard>,
+    /// Where it begins to ask.
+    first: usize,
+    /// Which one has given a task.
+    granted: Option<usize>,
+}
+
+struct Shard {
+    claim: Claim,
+    wait: RedisWait,
+    /// `None`: at once.
+    asks_at: Option<Instant>,
+    /// Whether the worker may be in its line, or have a task of it.
+    may_know: bool,
+    has_failed: bool,
+}
+
+impl Shards {
+    /// `None` where the claim is about one name.
+    pub(super) fn new(deps: &WaitDeps, claim: &Claim) -> Option<Self> {
+        let shard = |claim| Shard {
+            claim,
+            wait: RedisWait::new(deps.clone(), false),
+            asks_at: None,
+            may_know: false,
+            has_failed: false,
+        };
+        let all: Vec<_> = leases::parts(&deps.scripts, claim)?
+            .into_iter()
+            .map(shard)
+            .collect();
+        Some(Shards {
+            deps: deps.clone(),
+            first: sys::random_below(all.len()),
+            granted: None,
+            all,
+        })
+    }
+
+    pub(super) fn granted(&self) -> Option<&Key> {
+        Some(&self.all[self.granted?].claim.key)
+    }
+
+    /// Asks those shards whose time has come; all of them where the worker doesn't wait.
+    pub(super) fn ask(
+        &mut self,
+        request: Request<'_>,
+        mut pace: Option<&mut Pace<'_>>,
+        deadline: &Deadline,
+    ) -> Result<Answer, Failed> {
+        let (count, waits) = (self.all.len(), pace.is_some());
+        let by = deadline.within((request.ttl / 8).max(RELEASE));
+        let (mut is_queued, mut failed) = (false, None);
+        for at in (self.first..self.first + count).map(|at| at % count) {
+            let shard = &mut self.all[at];
+            if waits && shard.asks_at.is_some_and(|at| sys::time::now() < at) {
+                is_queued |= shard.may_know;
+                continue;
+            }
+            match shard.ask(request, pace.as_deref_mut(), &by) {
+                Ok(Answer::Granted(grant)) => {
+                    // Asked again, it gives the same task.
+                    (self.granted, self.first) = (Some(at), at);
+                    self.leave_others(at, request, deadline);
+                    return Ok(Answer::Granted(grant));
+                }
+                Ok(Answer::Taken { .. }) => is_queued |= shard.may_know,
+                Ok(Answer::Broken) => return Ok(Answer::Broken),
+                Err(e) => failed = Some(e),
+            }
+        }
+        match failed {
+            // While it waits, one shard that answers is enough.
+            Some(mut failed) if !(waits && self.all.iter().any(|shard| !shard.has_failed)) => {
+                failed.sent |= self.all.iter().any(|shard| shard.may_know);
+                Err(failed)
+            }
+            _ => Ok(Answer::Taken {
+                is_queued,
+                holder: None,
+            }),
+        }
+    }
+
+    /// Blocks until a shard calls, or one is to be asked again.
+    pub(super) fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) {
+        for shard in self.all.iter_mut().filter(|one| one.asks_at.is_none()) {
+            let claim = &shard.claim;
+            let pause = shard.wait.pause(Request { claim, ..request }, pace);
+            shard.asks_at = pause.and_then(|pause| sys::time::now().checked_add(pause));
+        }
+        let _rings = ring_when_cancelled(&self.deps.bell, pace.until);
+        while !self.is_called() && !pace.until.is_over() {
+            let until = self.all.iter().filter_map(|one| one.asks_at).min();
+            if until.is_none_or(|until| until <= sys::time::now()) {
+                return;
+            }
+            self.deps.bell.wait_until(until);
+        }
+    }
+
+    /// Whether there is a shard to ask at once.
+    fn is_called(&mut self) -> bool {
+        for at in 0..self.all.len() {
+            if self.all[at].wait.heard().is_none() {
+                continue;
+            }
+            // What came may be for any of those on its slot.
+            let hears = |other: &usize| self.all[at].wait.hears_with(&self.all[*other].wait);
+            let called: Vec<_> = (0..self.all.len()).filter(hears).collect();
+            called
+                .into_iter()
+                .for_each(|other| self.all[other].asks_at = None);
+        }
+        self.all.iter().any(|shard| shard.asks_at.is_none())
+    }
+
+    /// Leaves the lines of all shards but one. Where that can't be, the shards drop the worker when its heartbeat is
+    /// overdue.
+    fn leave_others(&self, but: usize, request: Request<'_>, deadline: &Deadline) {
+        let others = self.all.iter().enumerate();
+        let others = others.filter(|(at, shard)| *at != but && shard.may_know);
+        let claims: Vec<_> = others.map(|(_, shard)| shard.claim.clone()).collect();
+        if claims.is_empty() {
+            return;
+        }
+        let held = Held::new(&self.deps.scripts, request, &claims);
+        let left = held.change(Change::Release(Release::UNKNOWN), &deadline.within(RELEASE));
+        if let Err(e) = left {
+            log::debug!("a worker that has a task stays in the lines of other shards: {e}");
+        }
+    }
+}
+
+impl Shard {
+    fn ask(
+        &mut self,
+        request: Request<'_>,
+        pace: Option<&mut Pace<'_>>,
+        deadline: &Deadline,
+    ) -> Result<Answer, Failed> {
+        let claim = &self.claim;
+        let request = Request { claim, ..request };
+        let answer = self.wait.ask(request, pace, deadline);
+        self.asks_at = None;
+        self.may_know = match &answer {
+            Ok(Answer::Taken { is_queued, .. }) => *is_queued,
+            Ok(_) => true,
+            Err(failed) => failed.sent || self.may_know,
+        };
+        if let Err(Failed { error, .. }) = &answer
+            && !self.has_failed
+        {
+            log::warn!("a shard of a delay queue doesn't answer: {error}");
+        }
+        self.has_failed = answer.is_err();
+        answer
+    }
+}

@@ -1,0 +1,112 @@
+//! Delay queues that are split into shards, on several nodes.
+
+use std::sync::mpsc::channel;
+use std::{collections::BTreeSet, thread, time::Duration};
+
+use crosslock::{DelayQueue, Error, Locker, Task, TaskState};
+use support::Cluster;
+
+use super::{LONG, PATIENCE, open, shared, start};
+
+const SHARDS: usize = 16;
+
+fn queue(locker: &Locker, name: &str) -> DelayQueue<u32> {
+    locker.delay_queue(name).expect("a queue")
+}
+
+fn shard(name: &str, at: usize) -> String {
+    format!("{{crosslock:{name}/{at}/{SHARDS}}}:shard:tasks")
+}
+
+/// How many tasks each shard has.
+fn lengths(cluster: &Cluster, name: &str) -> Vec<u64> {
+    let length = |at| {
+        let key = shard(name, at);
+        cluster.node(cluster.owner(&key)).query(&["HLEN", &key])
+    };
+    (0..SHARDS).map(length).collect()
+}
+
+#[test]
+fn tasks_are_spread_and_another_number_of_shards_is_another_queue() {
+    let cluster = shared();
+    let locker = open(&cluster);
+    let tasks: Vec<_> = (0..160).map(|value| (value, LONG * (value + 6))).collect();
+    let all = queue(&locker, "spread");
+    assert_eq!(all.insert_all(&tasks).expect("a cluster").len(), 160);
+    let lengths = lengths(&cluster, "spread");
+    assert_eq!(lengths.iter().sum::<u64>(), 160);
+    assert!(lengths.iter().all(|length| *length > 0), "{lengths:?}");
+    let owners = (0..SHARDS).map(|at| cluster.owner(&shard("spread", at)));
+    assert_eq!(owners.collect::<BTreeSet<_>>().len(), 3);
+    assert_eq!(all.counts().expect("a cluster").delayed, 160);
+    // All together, in the order of their times.
+    let first = all.list(TaskState::Delayed, 20).expect("a cluster");
+    let values: Vec<_> = first.iter().map(|task| task.value).collect();
+    assert_eq!(values, (0..20).collect::<Vec<_>>());
+    for task in &first {
+        assert!(all.remove(&task.id).expect("a cluster"));
+    }
+    assert_eq!(all.counts().expect("a cluster").delayed, 140);
+    for others in [1, 8, 17] {
+        let other = queue(&locker, "spread").shards(others);
+        assert_eq!(other.counts().expect("a cluster").delayed, 0, "{others}");
+    }
+}
+
+#[test]
+fn shards_of_one_slot_call_their_worker_each() {
+    let cluster = shared();
+    // All keys of a name with a brace are on one slot.
+    let (locker, name) = (open(&cluster), "one}slot");
+    let patient = Locker::builder(&cluster.url()).ttl(3 * PATIENCE);
+    let workers = queue(&patient.build().expect("open"), name);
+    let (sender, taken) = channel();
+    let worker = thread::spawn(move || {
+        while let Ok(Some(task)) = workers.take_for(PATIENCE) {
+            sender.send(*task).expect("the test");
+            Task::done(task).expect("its own");
+        }
+    });
+    for value in 0..32 {
+        let inserted = queue(&locker, name).insert(&value, Duration::from_millis(20));
+        inserted.expect("a cluster");
+        // Before the next heartbeat.
+        assert_eq!(taken.recv_timeout(LONG), Ok(value));
+    }
+    drop(taken);
+    queue(&locker, name)
+        .insert(&0, Duration::ZERO)
+        .expect("a cluster");
+    assert!(worker.join().is_err(), "it has nobody to tell");
+}
+
+#[test]
+fn shards_without_their_node_keep_no_worker_from_the_others() {
+    let cluster = start();
+    let locker = open(&cluster);
+    let all = queue(&locker, "tasks");
+    let (sender, taken) = channel();
+    let waiting = queue(&open(&cluster), "tasks");
+    let workers = waiting.work(2, move |task: &Task<u32>| sender.send(**task));
+    let workers = workers.expect("threads");
+    all.insert(&0, Duration::ZERO).expect("a cluster");
+    assert_eq!(taken.recv_timeout(PATIENCE), Ok(0));
+    let stopped = cluster.owner(&shard("tasks", 0));
+    cluster.node(stopped).stop();
+    let (mut inserted, mut refused) = (BTreeSet::new(), 0);
+    for value in 1..=12 {
+        match all.entry(value.to_string()).insert(&value) {
+            Ok(_) => _ = inserted.insert(value),
+            Err(Error::Unavailable { .. }) => refused += 1,
+            Err(e) => panic!("{e}"),
+        }
+    }
+    assert!(refused > 0 && inserted.len() > 2, "{inserted:?}");
+    while !inserted.is_empty() {
+        let value = taken.recv_timeout(PATIENCE).expect("those of the others");
+        assert!(inserted.remove(&value), "{value}");
+    }
+    cluster.node(stopped).cont();
+    drop(workers);
+}
