@@ -12,9 +12,9 @@
 //! worker has the task; the ttl is 1 s.
 
 mod support;
+#[path = "delay/worker.rs"]
+mod worker;
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -22,9 +22,8 @@ use crosslock::{DelayQueue, Locker, Task};
 use support::{
     Column, MAX, P50, P99, Round, Server, Subject, Table, ask, column, connect, per, pin,
 };
+use worker::{Worker, serve};
 
-/// The first argument of a process that works.
-const ROLE: &str = "delay-worker";
 const NOW: Duration = Duration::ZERO;
 /// Of what vanishes.
 const TTL: Duration = Duration::from_secs(1);
@@ -102,12 +101,33 @@ fn rates(url: &str, tasks: usize) {
     };
     let table = Table::new(&["tasks that do nothing"], &RATES, 5).after(1);
     let many = "take and done, 4 processes of 4 threads";
+    let worked = "`work`, 4 processes of 4 threads";
     table.run(vec![
         Subject::new("insert, one thread", inserts(queue(url, "single"))),
         Subject::new("insert, batches of 100", batches(queue(url, "batches"))),
         Subject::new("take and done, one thread", takes(queue(url, "one"))),
         Subject::new(many, takes_of_many(url, tasks)),
+        Subject::new(worked, works_of_many(url, tasks)),
     ]);
+}
+
+/// From when the workers begin to when nothing is left to do.
+fn works_of_many(url: &str, tasks: usize) -> impl FnMut() -> Round {
+    let queue = queue(url, "worked");
+    let spawn = |_| Worker::spawn(url, "worked", "work", 4);
+    let mut workers: Vec<_> = (0..4).map(spawn).collect();
+    move || {
+        fill(&queue, tasks, NOW);
+        let began = Instant::now();
+        workers.iter_mut().for_each(Worker::begin);
+        while queue.counts().expect("a server") != crosslock::TaskCounts::default() {
+            thread::sleep(Duration::from_millis(3));
+        }
+        let round = rate("tasks/s", tasks, began);
+        let done: f64 = workers.iter_mut().flat_map(Worker::end).sum();
+        assert_eq!(done, per(tasks, 1));
+        round
+    }
 }
 
 fn takes_of_many(url: &str, tasks: usize) -> impl FnMut() -> Round {
@@ -273,117 +293,4 @@ fn idle(url: &str) {
     Table::new(&["64 idle waiting processes, ttl 1 s"], &COMMANDS, 2)
         .run(vec![Subject::new("commands of scripts too", idle)]);
     drop(workers);
-}
-
-/// A process that works.
-struct Worker {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Worker {
-    fn spawn(url: &str, queue: &str, how: &str, threads: usize) -> Self {
-        let bench = std::env::current_exe().expect("the path of this bench");
-        let mut child = Command::new(bench)
-            .args([ROLE, url, queue, how, &threads.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a process");
-        let mut worker = Worker {
-            input: child.stdin.take().expect("a pipe"),
-            output: BufReader::new(child.stdout.take().expect("a pipe")),
-            child,
-        };
-        assert_eq!(worker.line(), "ready");
-        worker
-    }
-
-    fn begin(&mut self) {
-        self.input.write_all(b"\n").expect("a worker");
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a worker");
-        line.trim().to_owned()
-    }
-
-    /// How late each task was, in microseconds.
-    fn end(&mut self) -> Vec<f64> {
-        self.begin();
-        let all = self.line();
-        all.split_whitespace()
-            .map(|late| late.parse().expect("a number"))
-            .collect()
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Does the work of such a process if this is one, and says whether it was.
-fn serve() -> bool {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [role, url, name, how, threads] = &arguments[..] else {
-        return false;
-    };
-    if role != ROLE {
-        return false;
-    }
-    let (queue, threads) = (queue(url, name), threads.parse().expect("a number"));
-    say("ready");
-    while await_line() {
-        work(&queue, how, threads);
-    }
-    true
-}
-
-fn work(queue: &Queue, how: &str, threads: usize) {
-    match how {
-        "drain" => {
-            let counts = thread::scope(|scope| {
-                let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| drain(queue))).collect();
-                let counts = threads.into_iter().map(|thread| thread.join());
-                counts.map(|count| count.expect("a count")).sum::<usize>()
-            });
-            say(&counts.to_string());
-        }
-        "listen" => {
-            let (sender, late) = crosslock::crossbeam_channel::unbounded();
-            let note = move |task: &Task<u64>| {
-                let late = SystemTime::now().duration_since(Task::due(task));
-                sender.send(late.unwrap_or_default().as_micros().to_string())
-            };
-            let workers = queue.work(threads, note).expect("threads");
-            if await_line() {
-                drop(workers);
-                say(&late.try_iter().collect::<Vec<_>>().join(" "));
-            }
-        }
-        _ => {
-            let task = queue.take().expect("a server");
-            say("taken");
-            await_line();
-            drop(task);
-        }
-    }
-}
-
-fn await_line() -> bool {
-    matches!(
-        std::io::stdin().lock().read_line(&mut String::new()),
-        Ok(1..)
-    )
-}
-
-fn say(line: &str) {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{line}").expect("a parent");
-    output.flush().expect("a parent");
 }

@@ -62,9 +62,12 @@ local MOST_SHOWN = 1000
 
 -- The keys of a delay queue.
 local TASKS, DUE, ENDS, WORKERS, LINE, WAITING, FINISHED = 1, 2, 3, 4, 5, 6, 7
--- A task as TASKS has it, but for its error and payload; a worker that has a task; and one that waits.
-local TASK_HEAD = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (%d+) ()'
-local HAS_TASK = '^(%d+) (.*)$'
+-- A task as TASKS has it: what is shown of it, all but its error and payload, and what a worker that takes it
+-- changes; a worker that has a task; and one that waits.
+local SHOWN = '^%d+ %d+ %d+ %S+ (.*)$'
+local TASK_HEAD = '^(%d+) (%d+) (%d+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+) ()'
+local TO_TAKE = '^(%d+)( %d+ %d+ %S+ )(%d+) ([01])( .*)$'
+local HAS_TASK = '^(%d+) (%d+) (.*)$'
 local IN_LINE = '^(%S+) (%d+) (.*)$'
 -- From this time on, in microseconds, a task in DUE is a buried one: it was buried at the time behind it. 2^52.
 local BURIED_FROM = 4503599627370496

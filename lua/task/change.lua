@@ -6,7 +6,7 @@
 -- ARGV[3]     to reset it: +<microseconds> after now, or @<microseconds> since 1970
 --
 -- Returns 1 if the task was there and not running, and buried if it is to be kicked; else 0, and nothing was changed
--- use: time, tasks, workers
+-- use: time, tasks, ends, workers
 
 local verb, id, now = ARGV[1], ARGV[2], server_time()
 local at = redis.call('ZSCORE', KEYS[DUE], id)
@@ -15,8 +15,9 @@ if not at or (verb == 'kick' and not is_buried) then
   return 0
 end
 if verb == 'remove' then
-  delete_task(id)
+  redis.call('HDEL', KEYS[TASKS], id)
   redis.call('ZREM', KEYS[DUE], id)
+  end_if_empty()
 else
   local due, task = ARGV[3] or '+0', read_task(id)
   if not task then

@@ -10,44 +10,13 @@
 -- Returns
 --   1  ended, or an owner that doesn't know what it has waits no longer
 --   2  the owner has no task, or its lease is over; no task was changed
--- use: time, tasks, workers
+-- use: time, tasks, ends, workers
 
-local owner, counter, how = ARGV[1], tonumber(ARGV[2]), ARGV[4] or ''
 local now = server_time()
-local token, id = string.match(redis.call('HGET', KEYS[WORKERS], owner) or '', HAS_TASK)
-local ends = token and tonumber(redis.call('ZSCORE', KEYS[ENDS], owner) or 0)
-if not token or (counter ~= 0 and (ends <= now or token + 1 ~= counter)) then
-  -- It waits, or a late copy of its question has put it into the line.
-  local was_waiting = redis.call('HDEL', KEYS[WAITING], owner) == 1
-  if was_waiting then
-    redis.call('LREM', KEYS[LINE], 1, owner)
-    call_waiters(now)
-  end
-  return was_waiting and counter == 0 and 1 or 2
+local ended, calls = end_work(ARGV[1], tonumber(ARGV[2]), ARGV[4] or '', now)
+if calls then
+  call_waiters(now)
+elseif ended == 1 then
+  end_if_empty()
 end
-free(owner)
-local task, mark = read_task(id), string.sub(how, 1, 1)
-local wait, why = string.match(how, '^i(%d+) (.*)$')
-if not task then
-  return 1
-elseif counter == 0 then
-  task.attempt = task.attempt - 1
-  wait_until(id, task, task.due)
-elseif mark == 'd' then
-  delete_task(id)
-  if task.remember + 0 > 0 then
-    remember(id, task.remember, now)
-  end
-  -- Nobody has anything to do because of that.
-  return 1
-elseif mark == 'b' then
-  bury(id, task, string.sub(how, 2), now)
-elseif wait then
-  retry(id, task, now + wait, why, now)
-elseif mark == 'r' then
-  retry(id, task, nil, string.sub(how, 2), now)
-else
-  retry(id, task, nil, 'its worker dropped it', now)
-end
-call_waiters(now)
-return 1
+return ended

@@ -27,7 +27,7 @@ if what == 'get' then
   ids = {ARGV[2]}
 elseif what == 'x' then
   for _, owner in ipairs(redis.call('ZRANGEBYSCORE', KEYS[ENDS], '-inf', '+inf', 'LIMIT', '0', ARGV[2])) do
-    local _, id = string.match(redis.call('HGET', KEYS[WORKERS], owner) or '', HAS_TASK)
+    local _, _, id = string.match(redis.call('HGET', KEYS[WORKERS], owner) or '', HAS_TASK)
     ids[#ids + 1] = id
   end
 else
@@ -41,7 +41,8 @@ else
 end
 local shown = {}
 for _, id in ipairs(ids) do
-  local task = id ~= '' and read_task(id)
+  local text = id ~= '' and redis.call('HGET', KEYS[TASKS], id)
+  local task = string.match(text or '', SHOWN)
   if task then
     shown[#shown + 1] = record_of(id, task, state_of(id), now)
   end

@@ -19,17 +19,17 @@
 --   error CONFLICT  the key holds something else
 --
 -- Repeated by its owner it gives the same task with the same token, and a full ttl; or keeps its place in the line.
--- use: time, tasks, workers
+-- use: time, tasks, workers, takes
 
 local owner, lease = ARGV[OWNER], ARGV[TTL] * 1000
 local now = server_time()
 
 end_leases(now)
-local token, id = string.match(redis.call('HGET', KEYS[WORKERS], owner) or '', HAS_TASK)
-local task = id and read_task(id)
-if task then
+local token, _, id = string.match(redis.call('HGET', KEYS[WORKERS], owner) or '', HAS_TASK)
+local shown = id and string.match(redis.call('HGET', KEYS[TASKS], id) or '', SHOWN)
+if shown then
   redis.call('ZADD', KEYS[ENDS], string.format('%d', now + lease), owner)
-  return {tonumber(token), record_of(id, task, 'x', now)}
+  return {tonumber(token), record_of(id, shown, 'x', now)}
 end
 
 local length = redis.call('LLEN', KEYS[LINE])
@@ -37,35 +37,12 @@ if length > 0 then
   length = length - drop_overdue(owner, now)
 end
 local at = length > 0 and redis.call('HEXISTS', KEYS[WAITING], owner) == 1 and redis.call('LPOS', KEYS[LINE], owner)
-local ready = redis.call('ZRANGEBYSCORE', KEYS[DUE], '-inf', string.format('%d', now), 'LIMIT', at or length, '1')[1]
-if ready then
-  id = (at or length) == 0 and ready or redis.call('ZRANGE', KEYS[DUE], '0', '0')[1]
-  if at then
-    drop(owner)
-  end
-  -- The last token stands beside the tasks: no id is empty.
-  local known = redis.call('HMGET', KEYS[TASKS], id, '')
-  task = task_of(known[1])
-  if not task then
-    redis.call('ZREM', KEYS[DUE], id)
-    return redis.error_reply('CONFLICT ' .. KEYS[TASKS] .. ' holds no tasks')
-  end
-  local class, of = 1, 4
-  if task.abandoned == '1' then
-    class, of = 3, 8
-  end
-  token = math.max((known[2] or 0) + 1, now)
-  token = token + (class - token) % of
-  task.attempt = task.attempt + 1
-  local text = string.format('%d', token)
-  redis.call('HSET', KEYS[TASKS], id, text_of(task), '', text)
-  redis.call('ZREM', KEYS[DUE], id)
-  redis.call('HSET', KEYS[WORKERS], owner, text .. ' ' .. id)
-  redis.call('ZADD', KEYS[ENDS], string.format('%d', now + lease), owner)
-  if length > 0 then
-    call_waiters(now)
-  end
-  return {token, record_of(id, task, 'x', now)}
+local record
+token, record = take_task(owner, lease, at, length, now)
+if token then
+  return {token, record}
+elseif record then
+  return redis.error_reply(record)
 end
 
 local within = ARGV[HEARTBEAT_WITHIN]

@@ -15,6 +15,8 @@ use crate::acquire::{acquirer::Acquirer, retry_budget::RetryBudget};
 use crate::base::{
     Adopter, Cancel, Claim, Deadline, Error, LeaseTicket, LostReason, Owner, Result, sys::time,
 };
+#[cfg(feature = "delay")]
+use crate::base::{BootInstant, Ending};
 use crate::engine::{Change, Engine, Grant, Outcome, Request};
 use crate::lease::{Lease, deferred_release::DeferredRelease};
 use crate::queue::{Contender, Turn, TurnState, local::Left};
@@ -247,6 +249,7 @@ impl Calls<'_> {
 
     fn adopted(self, claim: &Claim, owner: Owner, grant: Grant) -> Result<Lease> {
         let mut lease = Lease::new(claim.clone(), owner, grant.token);
+        lease.value = grant.value;
         self.core.restart(&mut lease, grant.since);
         if lease.is_valid(lease.granted) {
             return Ok(lease);
@@ -254,6 +257,50 @@ impl Calls<'_> {
         let release = DeferredRelease::of(lease, self.core.options.ttl);
         self.core.deferred.leave(release);
         Err(Error::lost(claim.key.name(), LostReason::Expired))
+    }
+}
+
+/// For the tasks of delay queues.
+#[cfg(feature = "delay")]
+impl Calls<'_> {
+    /// Ends a task's lease, and takes the next task of its queue if one is ready: one round trip where the engine can.
+    pub(crate) fn exchange(
+        self,
+        guard: &mut LockGuard,
+        end: Arc<[u8]>,
+    ) -> (Result<()>, Result<Option<LockGuard>>) {
+        let (began, claim) = (time::now(), guard.claim().clone());
+        let Ok(_call) = self.core.begin(&claim.key, self.ended_by) else {
+            return (guard.release_storing(Some(end)), Ok(None));
+        };
+        let owner = Owner::of(self.core.process, self.core.options.label.as_deref());
+        let (ended, grant) = match guard.release_taking(end, &owner) {
+            Ok(None) => return (Ok(()), Ok(None)),
+            Ok(Some(grant)) => (Ok(()), Some(*grant)),
+            // It may have the next one, which only the lost answer tells.
+            Err(e) => (Err(e), None),
+        };
+        let renewer = self.core.renewer(&claim.key);
+        let (Some(grant), Ok(renewer)) = (grant, renewer) else {
+            self.give_back(claim, owner);
+            return (ended, Ok(None));
+        };
+        let next = self.adopted(&claim, owner, grant).and_then(|lease| {
+            WaitLog::default().acquired(self.core, &lease, began, false);
+            LockGuard::new(self.core.clone(), lease, renewer, None).map(Some)
+        });
+        (ended, next)
+    }
+
+    /// Has a thread release what an owner may have.
+    fn give_back(self, claim: Claim, owner: Owner) {
+        self.core.deferred.leave(DeferredRelease {
+            claim,
+            owner,
+            ttl: self.core.options.ttl,
+            ending: Ending::Unknown,
+            kept_until: BootInstant::START,
+        });
     }
 }
 

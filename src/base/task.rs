@@ -183,13 +183,19 @@ pub(crate) struct TaskRecord {
 }
 
 impl TaskRecord {
-    /// `<state> <due> <now> <attempt> <tries> <length of id> <length of error> <id><error><payload>`
+    /// `<state> <now> <length of id> <id><attempt> <abandoned> <tries> <due> <length of error> <error><payload>`. Behind
+    /// the id it is as a server stores it. The lease says whether it was abandoned.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let TaskRecord { id, error, .. } = self;
-        let (state, lengths) = (self.state.mark(), (id.len(), error.len()));
         let head = format!(
-            "{state} {} {} {} {} {} {} {id}{error}",
-            self.due, self.now, self.attempt, self.tries, lengths.0, lengths.1
+            "{} {} {} {id}{} 0 {} {} {} {error}",
+            self.state.mark(),
+            self.now,
+            id.len(),
+            self.attempt,
+            self.tries,
+            self.due,
+            error.len()
         );
         [head.as_bytes(), &self.payload].concat()
     }
@@ -197,33 +203,45 @@ impl TaskRecord {
     /// `None` of anything else.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
-        let mut word = || {
-            let end = rest.iter().take(24).position(|byte| *byte == b' ')?;
-            let (word, behind) = (&rest[..end], &rest[end + 1..]);
-            rest = behind;
-            std::str::from_utf8(word).ok()
-        };
-        let state = TaskState::of_mark(word()?)?;
-        let [due, now, attempt, tries, of_id, of_error] = {
-            let mut numbers = [0u64; 6];
-            for number in &mut numbers {
-                *number = word()?.parse().ok()?;
-            }
-            numbers
-        };
-        let (id, rest) = rest.split_at_checked(of_id.try_into().ok()?)?;
-        let (error, payload) = rest.split_at_checked(of_error.try_into().ok()?)?;
+        let state = TaskState::of_mark(word(&mut rest)?)?;
+        let now = number(&mut rest)?;
+        let id = text(&mut rest)?;
+        let attempt = number(&mut rest)?.try_into().ok()?;
+        let _abandoned = word(&mut rest)?;
+        let tries = number(&mut rest)?.try_into().ok()?;
+        let due = number(&mut rest)?;
+        let error = text(&mut rest)?;
         Some(TaskRecord {
             id: std::str::from_utf8(id).ok()?.into(),
             state,
             due,
             now,
-            attempt: attempt.try_into().ok()?,
-            tries: tries.try_into().ok()?,
+            attempt,
+            tries,
             error: String::from_utf8_lossy(error).into(),
-            payload: payload.into(),
+            payload: rest.into(),
         })
     }
+}
+
+/// What stands before the next space.
+fn word<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
+    let end = rest.iter().take(24).position(|byte| *byte == b' ')?;
+    let (word, behind) = (&rest[..end], &rest[end + 1..]);
+    *rest = behind;
+    std::str::from_utf8(word).ok()
+}
+
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    word(rest)?.parse().ok()
+}
+
+/// Bytes behind their number.
+fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = number(rest)?.try_into().ok()?;
+    let (text, behind) = rest.split_at_checked(length)?;
+    *rest = behind;
+    Some(text)
 }
 
 /// How a worker ends a task. It is what is stored when the task's lease is released; a lease that is released with
@@ -330,10 +348,11 @@ mod tests {
         for bytes in [
             "",
             "d",
-            "d 1 1 1 1 1 1 ",
-            "q 1 1 1 1 0 0 ",
-            "d 1 1 1 1 9 0 a",
-            "d -1 1 1 1 0 0 ",
+            "d 1 1 ",
+            "d 1 1 a1 0 1 1 1 ",
+            "q 1 1 a1 0 1 1 0 ",
+            "d 1 9 a1 0 1 1 0 ",
+            "d -1 1 a1 0 1 1 0 ",
         ] {
             assert_eq!(TaskRecord::parse(bytes.as_bytes()), None, "{bytes}");
         }

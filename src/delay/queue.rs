@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{id::TaskId, task::Task};
 use crate::base::{
     CancelToken, Claim, Deadline, Due, Error, Event, IfExists, Key, Mode, NewTask, Policy, Result,
-    TaskAnswer, TaskCall, TaskCounts, TaskRecord, TaskState, sys::time,
+    TaskAnswer, TaskCall, TaskCounts, TaskEnd, TaskRecord, TaskState, sys::time,
 };
 use crate::primitives::value::{from_json, to_json};
 use crate::{engine::Engine, guard::LockGuard, locker::Locker};
@@ -483,6 +483,16 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
 
     fn parse(&self, record: &TaskRecord) -> Result<T> {
         from_json(self.name(), || record.id.to_string(), &record.payload)
+    }
+
+    /// Ends a task, and takes the next one if one is ready.
+    pub(super) fn exchange(
+        &self,
+        task: Task<T>,
+        end: TaskEnd<'_>,
+    ) -> (Result<()>, Result<Option<Task<T>>>) {
+        let (ended, next) = task.end_for_next(self.locker.calls(), end);
+        (ended, self.task(next))
     }
 
     /// The task of a lease. One that can't be read is buried: each worker would find it again.

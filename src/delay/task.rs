@@ -6,7 +6,7 @@ use std::{fmt, ops::Deref};
 
 use super::id::TaskId;
 use crate::base::{Error, ErrorChain, Event, Result, TaskEnd, TaskRecord};
-use crate::guard::LockGuard;
+use crate::{acquire::Calls, guard::LockGuard};
 
 /// A task that this worker has, with its lease. It dereferences to the task's value.
 ///
@@ -139,9 +139,14 @@ impl<T> Task<T> {
         this.end(TaskEnd::Bury(why))
     }
 
-    /// Ends this try: the task is tried again by its backoff.
-    pub(super) fn retry(mut this: Self, error: &str) -> Result<()> {
-        this.end(TaskEnd::Retry(error))
+    /// Ends this try, and gives the lease of the next task of the queue, if one is ready.
+    pub(super) fn end_for_next(
+        mut self,
+        calls: Calls<'_>,
+        end: TaskEnd<'_>,
+    ) -> (Result<()>, Result<Option<LockGuard>>) {
+        self.tell_end(end);
+        calls.exchange(&mut self.lease, end.to_bytes().into())
     }
 
     pub(super) fn bury_unread(lease: &mut LockGuard, error: &Error) {
@@ -151,17 +156,18 @@ impl<T> Task<T> {
         }
     }
 
-    fn end(&mut self, end: TaskEnd<'_>) -> Result<()> {
-        self.tell_end(match end {
-            TaskEnd::Done => "done",
-            TaskEnd::Retry(_) | TaskEnd::RetryIn(..) => "retried",
-            TaskEnd::Bury(_) => "buried",
-        });
+    pub(super) fn end(&mut self, end: TaskEnd<'_>) -> Result<()> {
+        self.tell_end(end);
         let ended = self.lease.release_storing(Some(end.to_bytes().into()));
         ended.map_err(|e| e.advising(UNKNOWN))
     }
 
-    fn tell_end(&self, how: &'static str) {
+    fn tell_end(&self, end: TaskEnd<'_>) {
+        let how = match end {
+            TaskEnd::Done => "done",
+            TaskEnd::Retry(_) | TaskEnd::RetryIn(..) => "retried",
+            TaskEnd::Bury(_) => "buried",
+        };
         self.lease.tell(|key, token| Event::TaskEnded {
             namespace: key.namespace(),
             name: key.name(),
@@ -187,7 +193,7 @@ impl<T> Drop for Task<T> {
             return;
         }
         if !self.lease.is_panicked() {
-            self.tell_end("retried");
+            self.tell_end(TaskEnd::Retry(""));
         } else {
             // A logger that panics must not end a process whose thread is unwinding.
             let _ = catch_unwind(AssertUnwindSafe(|| {

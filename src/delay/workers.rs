@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{queue::DelayQueue, task::Task};
 use crate::base::{
-    CancelToken, Deadline, Error, ErrorChain, Process, Result, backoff::shortened, sys,
+    CancelToken, Deadline, Error, ErrorChain, Process, Result, TaskEnd, backoff::shortened, sys,
 };
 
 /// The threads of [`DelayQueue::work`]. Dropping it drains them: see there.
@@ -97,37 +97,59 @@ fn work<T: Serialize + DeserializeOwned, E: fmt::Display>(
     handler: &impl Fn(&Task<T>) -> Result<(), E>,
     end: &CancelToken,
 ) {
-    while !end.is_cancelled() {
-        match queue.take() {
-            Ok(task) => handle(task, handler),
+    let mut taken = None;
+    loop {
+        let next = taken.take().map_or_else(|| queue.take(), Ok);
+        match next {
+            Ok(task) => taken = handle(queue, task, handler, end),
             Err(Error::Cancelled { .. }) => return,
-            // It is buried.
-            Err(e @ Error::Corrupt { .. }) => log::error!("{}", ErrorChain(&e)),
             Err(e) => {
-                log::warn!("no task is taken, trying again: {}", ErrorChain(&e));
-                let pause = shortened(PAUSE, 0.5);
-                Deadline::after(pause).or(end.cancellation()).sleep(pause);
+                tell(&e);
+                // One that can't be read is buried.
+                if !matches!(e, Error::Corrupt { .. }) {
+                    let pause = shortened(PAUSE, 0.5);
+                    Deadline::after(pause).or(end.cancellation()).sleep(pause);
+                }
             }
         }
     }
 }
 
-fn handle<T, E: fmt::Display>(task: Task<T>, handler: &impl Fn(&Task<T>) -> Result<(), E>) {
+fn tell(error: &Error) {
+    match error {
+        Error::Corrupt { .. } => log::error!("{}", ErrorChain(error)),
+        _ => log::warn!("no task is taken, trying again: {}", ErrorChain(error)),
+    }
+}
+
+/// Gives the task that is next, if one is ready.
+fn handle<T: Serialize + DeserializeOwned, E: fmt::Display>(
+    queue: &DelayQueue<T>,
+    mut task: Task<T>,
+    handler: &impl Fn(&Task<T>) -> Result<(), E>,
+    end: &CancelToken,
+) -> Option<Task<T>> {
     // The task goes to another try; what the handler has half done is its own concern, as with any error.
     let outcome = catch_unwind(AssertUnwindSafe(|| handler(&task)));
     let id = Task::id(&task).clone();
-    let ended = match outcome {
-        Ok(Ok(())) => Task::done(task),
-        Ok(Err(e)) => Task::retry(task, &e.to_string()),
-        Err(panic) => Task::retry(task, &format!("its handler panicked: {}", text_of(&*panic))),
+    let error = match outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(e)) => Some(e.to_string()),
+        Err(panic) => Some(format!("its handler panicked: {}", text_of(&*panic))),
+    };
+    let how = error.as_deref().map_or(TaskEnd::Done, TaskEnd::Retry);
+    let (ended, next) = match end.is_cancelled() {
+        false => queue.exchange(task, how),
+        true => (task.end(how), Ok(None)),
     };
     if let Err(e) = ended {
-        log::warn!(
-            "how task {:?} ended isn't stored: {}",
-            id.as_str(),
-            ErrorChain(&e)
-        );
+        let (id, e) = (id.as_str(), ErrorChain(&e));
+        log::warn!("how task {id:?} ended isn't stored: {e}");
     }
+    next.unwrap_or_else(|e| {
+        tell(&e);
+        None
+    })
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> &str {

@@ -99,6 +99,9 @@ pub(crate) struct Release<'a> {
     pub(crate) keep: Duration,
     /// What is stored with it; `None`: what is there stays.
     pub(crate) value: Option<&'a [u8]>,
+    /// Of a task: who takes the next one of the queue by the same command, if one is ready. It asks for the first time.
+    /// An engine may leave it out.
+    pub(crate) next: Option<&'a Owner>,
 }
 
 impl Release<'_> {
@@ -107,6 +110,7 @@ impl Release<'_> {
         ending: Ending::Unknown,
         keep: Duration::ZERO,
         value: None,
+        next: None,
     };
 }
 
@@ -120,11 +124,11 @@ pub(crate) enum Outcome {
 /// It was done: the lease was the owner's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// That of a lease that was downgraded or adopted.
+    /// That of a lease that was downgraded or adopted, or of the next task.
     pub(crate) token: Option<Token>,
     /// The engine's lease began no earlier. `None`: no earlier than when this was asked.
     pub(crate) since: Option<BootInstant>,
-    /// What the lock protects: after an adoption, if that was asked for.
+    /// What the lock protects: after an adoption, if that was asked for. Or the next task.
     pub(crate) value: Option<Stored>,
     /// It was asked a second time, the answer to the first having been lost. While the lease lasts, a copy of the first
     /// may still come, and undo what the same owner stores later.

@@ -16,6 +16,7 @@ use crate::lease::renewer::{Renewer, Tend};
 use crate::{lease::Lease, queue::Turn};
 
 mod changes;
+mod ending;
 pub(crate) mod held_by_thread;
 mod release;
 
@@ -364,6 +365,12 @@ impl LockGuard {
         }
         let owner = self.monitor.proof().map(|(owner, _)| owner);
         owner.map_or(Ok(Vec::new()), |owner| self.core.engine.lock_files(&owner))
+    }
+
+    /// What it is about.
+    #[cfg(feature = "delay")]
+    pub(crate) fn claim(&self) -> &Claim {
+        &self.claim
     }
 
     /// Has it forgotten that another thread took it.

@@ -9,18 +9,15 @@
 //! A lease that can't be handed over after all, because the other thread has left, is released. A release that fails is
 //! left to a thread of the locker.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::{sync::Arc, thread, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::LockGuard;
 #[cfg(feature = "value")]
 use crate::base::limits::GRACE;
 use crate::base::{
-    BootInstant, Deadline, Error, ErrorChain, LostReason, Result, limits::RELEASE, sys::time,
+    BootInstant, Deadline, Error, ErrorChain, LostReason, Owner, Result, limits::RELEASE, sys::time,
 };
-#[cfg(feature = "delay")]
-use crate::base::{Event, Key};
-use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
+use crate::engine::{Change, Done, Gone, Grant, Outcome, Release, Request};
 use crate::lease::{Lease, deferred_release::DeferredRelease};
 use crate::queue::{Turn, TurnState};
 
@@ -45,8 +42,8 @@ pub(super) const UNSTORED: &str =
 /// | `Repeated`, `Unclear` | no | `Lost`: it may have run out, and another may have had it | an error: it may be stored or not |
 /// | an error | or not | an error: it may be released or not | the same |
 pub(super) enum Ended {
-    /// It was the caller's to the end.
-    Ours,
+    /// It was the caller's to the end. With the next task, if that was asked for and one was ready.
+    Ours(Option<Box<Grant>>),
     Lost(LostReason),
 }
 
@@ -140,6 +137,19 @@ impl LockGuard {
         self.release(value, &Deadline::NEVER, false)
     }
 
+    /// The same for a task, and takes the next one for that owner, if one is ready and the engine can.
+    #[cfg(feature = "delay")]
+    pub(crate) fn release_taking(
+        &mut self,
+        value: Arc<[u8]>,
+        next: &Owner,
+    ) -> Result<Option<Box<Grant>>> {
+        if self.is_inherited() {
+            return Err(self.lost_error());
+        }
+        self.end(Some(value), &Deadline::NEVER, false, Some(next))
+    }
+
     /// Releases it by a deadline, or has a thread do it.
     #[cfg(feature = "value")]
     pub(crate) fn release_by(&mut self, deadline: &Deadline) {
@@ -155,6 +165,16 @@ impl LockGuard {
         by: &Deadline,
         panicked: bool,
     ) -> Result<()> {
+        self.end(value, by, panicked, None).map(drop)
+    }
+
+    fn end(
+        &mut self,
+        value: Option<Arc<[u8]>>,
+        by: &Deadline,
+        panicked: bool,
+        next: Option<&Owner>,
+    ) -> Result<Option<Box<Grant>>> {
         let now = self.core.clock.now();
         let was_held = !self.monitor.remaining_at(now).is_zero();
         let Some((mut lease, mut turn)) = self.monitor.end() else {
@@ -168,7 +188,7 @@ impl LockGuard {
         let deadline = || by.within(RELEASE);
         // Asked once: a thread that comes later is handed nothing that isn't stored.
         let ended = match (self.next_holder(&lease, turn.as_ref(), now), value) {
-            (None, value) => self.send_release(lease, value.as_deref(), &deadline()),
+            (None, value) => self.send_release(lease, value.as_deref(), next, &deadline()),
             (Some(next), None) => self.hand_over_or_release(lease, &mut turn, next, deadline),
             (Some(_), Some(value)) => {
                 self.store_and_hand_over(lease, &mut turn, value, &deadline())
@@ -184,7 +204,7 @@ impl LockGuard {
             return Err(self.lost_error());
         }
         match ended? {
-            Ended::Ours => Ok(()),
+            Ended::Ours(next) => Ok(next),
             Ended::Lost(reason) => Err(Error::lost(self.name(), reason)),
         }
     }
@@ -219,8 +239,8 @@ impl LockGuard {
         deadline: impl FnOnce() -> Deadline,
     ) -> Result<Ended> {
         match self.hand_over(lease, turn, next) {
-            None => Ok(Ended::Ours),
-            Some(lease) => self.send_release(*lease, None, &deadline()),
+            None => Ok(Ended::Ours(None)),
+            Some(lease) => self.send_release(*lease, None, None, &deadline()),
         }
     }
 
@@ -252,15 +272,15 @@ impl LockGuard {
                 is_repeated: false, ..
             }) => match self.next_holder(&lease, turn.as_ref(), self.core.clock.now()) {
                 Some(next) => self.hand_over_or_release(lease, turn, next, || deadline.clone()),
-                None => self.send_release(lease, None, deadline),
+                None => self.send_release(lease, None, None, deadline),
             },
             // A late copy of the store must not undo what the next thread stores under the same owner.
-            Outcome::Done(_) => self.send_release(lease, None, deadline),
+            Outcome::Done(_) => self.send_release(lease, None, None, deadline),
         };
         if let Err(e) = released {
             log::debug!("the value is stored, the release left to the background: {e}");
         }
-        Ok(Ended::Ours)
+        Ok(Ended::Ours(None))
     }
 
     /// Why a lease isn't the owner's any more, where the answer to a command didn't tell.
@@ -310,6 +330,7 @@ impl LockGuard {
         &self,
         lease: Lease,
         value: Option<&[u8]>,
+        next: Option<&Owner>,
         deadline: &Deadline,
     ) -> Result<Ended> {
         let gone = match self.monitor.lost_reason() {
@@ -324,7 +345,10 @@ impl LockGuard {
             ending: lease.ending(),
             keep: self.keep(&lease),
             value,
+            next,
         };
+        // Read before sending: no lease of the next task starts earlier.
+        let asked = next.map_or(BootInstant::START, |_| self.core.clock.now());
         let request = self.request(&lease);
         let released = self
             .core
@@ -336,7 +360,13 @@ impl LockGuard {
         }
         let advice = value.map_or(UNRELEASED, |_| UNSTORED);
         match released.map_err(|e| e.advising(advice))? {
-            Outcome::Done(_) => Ok(Ended::Ours),
+            Outcome::Done(done) => Ok(Ended::Ours(done.token.map(|token| {
+                Box::new(Grant {
+                    token,
+                    value: done.value,
+                    since: asked,
+                })
+            }))),
             Outcome::Gone(gone) => self.release_found(gone, valid_until, value.is_some()),
         }
     }
@@ -351,7 +381,7 @@ impl LockGuard {
         let is_valid = || self.core.clock.now() < valid_until;
         match gone {
             Gone::NotOwner | Gone::Broken => Ok(Ended::Lost(gone.reason())),
-            Gone::Repeated if is_valid() => Ok(Ended::Ours),
+            Gone::Repeated if is_valid() => Ok(Ended::Ours(None)),
             Gone::Repeated | Gone::Unclear if !has_value && !is_valid() => {
                 Ok(Ended::Lost(LostReason::Expired))
             }
@@ -398,96 +428,6 @@ impl LockGuard {
     pub(super) fn return_renewer(&mut self) {
         if let Some(renewer) = self.renewer.take() {
             self.core.renewers.give_back(renewer);
-        }
-    }
-}
-
-/// For the tasks of delay queues.
-#[cfg(feature = "delay")]
-impl LockGuard {
-    /// Whether a call has ended it.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.monitor.has_ended()
-    }
-
-    /// Tells the observer what has happened to a task.
-    pub(crate) fn tell<'a>(&'a self, event: impl FnOnce(&'a Key, u64) -> Event<'a>) {
-        let observer = &self.core.options.observer;
-        observer.tell(|| event(&self.claim.key, self.token.number));
-    }
-}
-
-impl Drop for LockGuard {
-    fn drop(&mut self) {
-        if self.monitor.has_ended() && self.slot.is_none() {
-            self.tell_released();
-            return;
-        }
-        if self.is_inherited() {
-            // The parent's: not even its channel may be closed here.
-            std::mem::forget((self.renewer.take(), self.monitor.clone(), self.core.clone()));
-            return;
-        }
-        if self.monitor.has_ended() {
-            // A release that panicked hasn't told it.
-            self.tell_released();
-        } else {
-            self.release_dropped();
-        }
-        self.leave_registry();
-    }
-}
-
-impl LockGuard {
-    /// Whether this thread is unwinding by a panic that began while it was held.
-    pub(crate) fn is_panicked(&self) -> bool {
-        thread::panicking() && !self.panicking
-    }
-
-    /// When the lease is released, or somebody else has it.
-    pub(super) fn leave_registry(&mut self) {
-        if let Some(slot) = self.slot.take() {
-            self.core.remove_guard(slot);
-        }
-    }
-
-    fn release_dropped(&mut self) {
-        let panicked = self.is_panicked();
-        // A logger that panics must not end a process whose thread is unwinding.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            if let Err(e) = self.release(None, &Deadline::NEVER, panicked) {
-                log::warn!("not released on drop: {}", ErrorChain(&e));
-            }
-        }));
-        self.tell_released();
-    }
-
-    /// Keeps in mind that an end is to be told, of the lease that the monitor has just given away.
-    pub(super) fn note_end(&mut self, lease: &Lease) {
-        if self.core.options.observer.is_there() && self.monitor.lost_reason().is_none() {
-            self.held = Some(self.core.clock.now().since(lease.held_since));
-        }
-    }
-
-    /// A release of which nothing is known will be made, or the lease ends by itself: its holder has let it go.
-    pub(super) fn tell_end(&mut self, ended: Option<&Ended>) {
-        match ended {
-            Some(Ended::Lost(reason)) => self.tell_lost(*reason),
-            Some(Ended::Ours) | None => self.tell_released(),
-        }
-    }
-
-    pub(super) fn tell_released(&mut self) {
-        if let Some(held) = self.held.take() {
-            let observer = &self.core.options.observer;
-            observer.released(&self.claim.key, self.token.number, held);
-        }
-    }
-
-    pub(super) fn tell_lost(&mut self, reason: LostReason) {
-        if let Some(held) = self.held.take() {
-            let observer = &self.core.options.observer;
-            observer.lost(&self.claim.key, self.token.number, || held, reason);
         }
     }
 }

@@ -201,7 +201,7 @@ impl Shared {
         let release = Release {
             ending: *ending,
             keep: kept_until.since(self.clock.now()),
-            value: None,
+            ..Release::UNKNOWN
         };
         match self
             .engine

@@ -8,7 +8,7 @@
 //! ```
 
 mod judge;
-mod keys;
+mod server;
 
 use std::env;
 use std::time::{Duration, Instant};

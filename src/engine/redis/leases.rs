@@ -40,6 +40,11 @@ impl LockScripts {
             change => change,
         };
         check_length(request.key().name(), value_of(change))?;
+        if let Change::Release(release) = change
+            && let Some(next) = release.next
+        {
+            return self.end_and_take(request, release, next, deadline);
+        }
         let Some(call) = self.changing(request, change) else {
             return Ok(Outcome::DONE);
         };
@@ -204,7 +209,7 @@ fn kept_for(keep: Duration) -> Option<String> {
 }
 
 /// What the counter becomes; 0 if the owner doesn't know whether it was granted a token.
-fn counter_after(ending: Ending) -> String {
+pub(super) fn counter_after(ending: Ending) -> String {
     ending.counter().unwrap_or(0).to_string()
 }
 

@@ -6,10 +6,14 @@ use std::{borrow::Cow, time::Duration};
 
 use ::redis::Value;
 
-use super::{keys::Keys, lock_scripts::LockScripts, script::Route};
+use super::lock_scripts::{LockScripts, millis, stored};
+use super::script::{Needs, Route, SameConnection};
+use super::{keys::Keys, leases::counter_after};
 use crate::base::{
-    Deadline, Due, IfExists, Key, NewTask, Result, TaskAnswer, TaskCall, TaskCounts, TaskRecord,
+    Deadline, Due, IfExists, Key, NewTask, Owner, Result, TaskAnswer, TaskCall, TaskCounts,
+    TaskRecord, Token,
 };
+use crate::engine::{Gone, Outcome, Release, Request};
 
 /// More would be shown in one answer than a reply may have.
 const MOST_LISTED: usize = 1_000_000;
@@ -40,6 +44,59 @@ impl LockScripts {
         let answer = self.confirmed(key, Route::to(&keys.lock), &sent, deadline)?;
         answered(call, answer).ok_or_else(|| self.surprised(key))
     }
+}
+
+impl LockScripts {
+    /// Ends a worker's task, and takes the next one for another owner.
+    pub(super) fn end_and_take(
+        &self,
+        request: Request<'_>,
+        release: Release<'_>,
+        next: &Owner,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        let (counter, ttl) = (counter_after(release.ending), millis(request.ttl));
+        let arguments = [
+            Some(counter.as_bytes()),
+            Some(b"t".as_slice()),
+            release.value,
+            Some(next.as_str().as_bytes()),
+            Some(ttl.as_bytes()),
+        ];
+        let needs = Needs {
+            replicas: true,
+            same_connection: SameConnection::Asks(next.as_str()),
+            ..Needs::default()
+        };
+        let call = self.call_for(request, ["task/next"; 2], needs, &arguments);
+        let answer = self.send(request, &call, deadline).map_err(|e| e.error)?;
+        let outcome = exchanged(answer.value).ok_or_else(|| self.surprised(request.key()))?;
+        if let Some(shortfall) = answer.shortfall.filter(|_| outcome.is_done()) {
+            return Err(self.unconfirmed(request.key(), shortfall));
+        }
+        // The first copy may have ended it, and taken what only its answer tells.
+        let is_unclear = answer.repeated && (!outcome.is_done() || self.asks_replicas());
+        Ok(match is_unclear {
+            true => Outcome::Gone(Gone::Unclear),
+            false => outcome,
+        })
+    }
+}
+
+/// `None` of what the script doesn't answer.
+fn exchanged(answer: Value) -> Option<Outcome> {
+    let Value::Array(mut parts) = answer else {
+        return None;
+    };
+    Some(match &*parts {
+        [Value::Int(1)] => Outcome::DONE,
+        [Value::Int(2)] => Outcome::NOT_OWNER,
+        [Value::Int(1), Value::Int(token), Value::BulkString(_)] => {
+            let token = Token::from_number((*token).try_into().ok()?);
+            Some((token, Some(stored(parts.pop()?)?))).into()
+        }
+        _ => return None,
+    })
 }
 
 /// A second copy of another call would find what the first one left.

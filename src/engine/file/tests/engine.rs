@@ -66,8 +66,8 @@ fn lock_whose_value_can_not_be_stored_ends_with_its_guard() {
     fs::write(path.join("x"), "").unwrap();
     let release = Release {
         ending: Ending::Clean { last_used: 1 },
-        keep: Duration::ZERO,
         value: Some(b"1"),
+        ..Release::UNKNOWN
     };
     let released = place.engine().change(
         request(&claim, &owner),

@@ -267,7 +267,11 @@ impl Tasks {
             return false;
         };
         match end {
-            Some(TaskEnd::Done) => self.finish(&id, now),
+            Some(TaskEnd::Done) => {
+                // Nobody has anything to do because of that.
+                self.finish(&id, now);
+                return true;
+            }
             Some(TaskEnd::RetryIn(wait, error)) => {
                 self.retry(&id, Some(after(now, wait)), error, now);
             }

@@ -15,5 +15,6 @@ mod model;
 mod real;
 mod replay;
 mod states;
+mod steps;
 #[path = "../../../../src/engine/rules/tasks/mod.rs"]
 mod tasks;

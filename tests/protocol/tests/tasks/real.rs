@@ -29,11 +29,12 @@ pub(super) struct Real {
     _server: RedisServer,
 }
 
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 7] = [
     "task/insert",
     "task/take",
     "task/renew",
     "task/finish",
+    "task/next",
     "task/change",
     "task/look",
 ];

@@ -8,6 +8,7 @@ use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRunner};
 use redis::Value;
 
 use super::real::{Real, SECOND, START};
+use super::steps::{Step, step};
 use super::tasks::{Asked, Micros, Tasks, Waits};
 use crate::base::task::{
     Due, IfExists, NewTask, Policy, TaskAnswer, TaskCall, TaskEnd, TaskRecord, TaskState,
@@ -15,80 +16,6 @@ use crate::base::task::{
 
 const TTL: Micros = 3 * SECOND;
 const PAYLOAD: &str = "{\"a\": 1}";
-
-#[derive(Clone, Debug)]
-enum Step {
-    Pass(Micros),
-    Insert {
-        ids: Vec<u8>,
-        wait: Micros,
-        if_exists: IfExists,
-        nonce: Option<u8>,
-        tries: u32,
-    },
-    Ask {
-        owner: u8,
-        waits: bool,
-    },
-    Renew {
-        owner: u8,
-        looks: bool,
-    },
-    End {
-        owner: u8,
-        how: u8,
-    },
-    TakeBack {
-        owner: u8,
-    },
-    Reset {
-        id: u8,
-        wait: Micros,
-    },
-    Remove(u8),
-    Kick(u8),
-    Look,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let wait = prop_oneof![
-        Just(0),
-        (0..8u64).prop_map(|halves| halves * SECOND / 2),
-        Just(1 << 53)
-    ];
-    let if_exists = prop_oneof![
-        Just(IfExists::Keep),
-        Just(IfExists::Reset),
-        Just(IfExists::Replace)
-    ];
-    let insert = (
-        proptest::collection::vec(0..4u8, 1..4),
-        wait.clone(),
-        if_exists,
-        proptest::option::of(0..2u8),
-        0..3u32,
-    );
-    let insert = insert.prop_map(|(ids, wait, if_exists, nonce, tries)| Step::Insert {
-        ids,
-        wait,
-        if_exists,
-        nonce,
-        tries,
-    });
-    let owner = || 0..5u8;
-    prop_oneof![
-        3 => (1..5u64).prop_map(|halves| Step::Pass(halves * SECOND / 2 + 7)),
-        4 => insert,
-        8 => (owner(), any::<bool>()).prop_map(|(owner, waits)| Step::Ask { owner, waits }),
-        1 => (owner(), any::<bool>()).prop_map(|(owner, looks)| Step::Renew { owner, looks }),
-        4 => (owner(), 0..6u8).prop_map(|(owner, how)| Step::End { owner, how }),
-        1 => owner().prop_map(|owner| Step::TakeBack { owner }),
-        1 => (0..4u8, wait).prop_map(|(id, wait)| Step::Reset { id, wait }),
-        1 => (0..4u8).prop_map(Step::Remove),
-        1 => (0..4u8).prop_map(Step::Kick),
-        2 => Just(Step::Look),
-    ]
-}
 
 /// Both, and what they gave to whom.
 struct Both<'a> {
@@ -112,6 +39,22 @@ fn end_of(how: u8) -> Option<TaskEnd<'static>> {
     }
 }
 
+fn compare_task(token: u64, record: TaskRecord, theirs: &Value) -> Result<(), TestCaseError> {
+    let Value::Array(theirs) = theirs else {
+        return Err(TestCaseError::fail(format!("{theirs:?}")));
+    };
+    prop_assert_eq!(&theirs[0], &Value::Int(token.try_into().unwrap()));
+    prop_assert_eq!(theirs.get(1).and_then(record_of), Some(record));
+    Ok(())
+}
+
+fn record_of(value: &Value) -> Option<TaskRecord> {
+    match value {
+        Value::BulkString(bytes) => TaskRecord::parse(bytes),
+        _ => None,
+    }
+}
+
 impl Both<'_> {
     fn apply(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match step {
@@ -122,6 +65,7 @@ impl Both<'_> {
             Step::Ask { owner, waits } => self.ask(*owner, *waits)?,
             Step::Renew { owner, looks } => self.renew(*owner, *looks)?,
             Step::End { owner, how } => self.end(*owner, *how)?,
+            Step::Next { owner, how } => self.next(*owner, *how)?,
             Step::TakeBack { owner } => {
                 let text = owner_of(*owner);
                 let ours = self.rules.take_back(&text, self.now);
@@ -172,6 +116,40 @@ impl Both<'_> {
         Ok(())
     }
 
+    /// The other owner is one that no other step has.
+    fn next(&mut self, owner: u8, how: u8) -> Result<(), TestCaseError> {
+        const NEXT: u8 = 9;
+        let token = self.tokens.get(&owner).copied();
+        let (text, next, end) = (owner_of(owner), owner_of(NEXT), end_of(how));
+        let ended = self.rules.end(&text, end, token.or(Some(1)), self.now);
+        let asked = ended.then(|| self.rules.ask(&next, TTL, Waits::Not, self.now));
+        let counter = (token.unwrap_or(1) + 1).to_string();
+        let how = end.map(|end| String::from_utf8(end.to_bytes()).unwrap());
+        let (how, ttl) = (
+            how.as_deref().unwrap_or_default(),
+            (TTL / 1_000).to_string(),
+        );
+        let theirs = self
+            .real
+            .run("task/next", &[&text, &counter, "t", how, &next, &ttl]);
+        match (asked, theirs) {
+            (Some(Asked::Task { token, record }), Value::Array(theirs)) => {
+                let token = Value::Int(token.number.try_into().unwrap());
+                prop_assert_eq!(&theirs[..2], &[Value::Int(1), token]);
+                prop_assert_eq!(record_of(&theirs[2]), Some(record));
+                // It is given back, so that another step may have it.
+                prop_assert!(self.rules.take_back(&next, self.now));
+                let theirs = self.real.run("task/finish", &[&next, "0", "t"]);
+                prop_assert_eq!(Value::Int(1), theirs);
+            }
+            (_, theirs) => {
+                let ours = Value::Int(if ended { 1 } else { 2 });
+                prop_assert_eq!(Value::Array(vec![ours]), theirs);
+            }
+        }
+        Ok(())
+    }
+
     fn ask(&mut self, owner: u8, waits: bool) -> Result<(), TestCaseError> {
         let (text, ttl) = (owner_of(owner), (TTL / 1_000).to_string());
         let within = 2_000;
@@ -190,8 +168,7 @@ impl Both<'_> {
         let ours = match ours {
             Asked::Task { token, record } => {
                 self.tokens.insert(owner, token.number);
-                let number = i64::try_from(token.number).unwrap();
-                vec![Value::Int(number), Value::BulkString(record.to_bytes())]
+                return compare_task(token.number, record, &theirs);
             }
             Asked::Empty {
                 was_queued,
@@ -306,16 +283,11 @@ impl Both<'_> {
             let TaskAnswer::Tasks(ours) = self.rules.call(call, self.now, 0) else {
                 unreachable!("it looks")
             };
-            let ours = ours
-                .iter()
-                .map(|one| Value::BulkString(one.to_bytes()))
-                .collect();
-            prop_assert_eq!(
-                Value::Array(ours),
-                self.real.run("task/look", &arguments),
-                "{:?}",
-                arguments
-            );
+            let Value::Array(theirs) = self.real.run("task/look", &arguments) else {
+                return Err(TestCaseError::fail("it shows no tasks"));
+            };
+            let theirs: Option<Vec<_>> = theirs.iter().map(record_of).collect();
+            prop_assert_eq!(Some(ours), theirs, "{:?}", arguments);
         }
         Ok(())
     }
