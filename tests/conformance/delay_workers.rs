@@ -71,8 +71,9 @@ pub(crate) fn as_many_workers_are_called_as_tasks_are_due(place: &Place) {
         for _ in 0..4 {
             let (worker, sender) = (other.clone(), sender.clone());
             scope.spawn(move || sender.send(worker.take_for(2 * CALLED).unwrap()).is_ok());
+            // They come one after the other.
+            thread::sleep(Duration::from_millis(150));
         }
-        thread::sleep(Duration::from_millis(300));
         (0..4).for_each(|value| drop(queue.insert(&value, NOW).unwrap()));
         // All are there until the last is taken.
         let tasks = [(); 4].map(|()| taken.recv_timeout(CALLED).unwrap().unwrap());
