@@ -44,7 +44,8 @@ impl Namespace {
 pub(crate) struct Key {
     namespace: Namespace,
     name: Arc<str>,
-    shard: Option<Shard>,
+    /// Which part of a delay queue it is.
+    pub(crate) shard: Option<Shard>,
 }
 
 /// A part of a delay queue that lies on several servers: its number from 0 on, and how many there are.
@@ -84,6 +85,7 @@ impl Key {
     }
 
     /// The shards of a queue of that name.
+    #[cfg(feature = "delay")]
     pub(crate) fn shards(&self, count: u16) -> impl Iterator<Item = Key> + use<'_> {
         let shard = move |at| Key {
             shard: Some(Shard { at, of: count }),
@@ -98,11 +100,6 @@ impl Key {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Which part of a queue it is.
-    pub(crate) fn shard(&self) -> Option<Shard> {
-        self.shard
     }
 }
 

@@ -485,12 +485,16 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
         from_json(self.name(), || record.id.to_string(), &record.payload)
     }
 
-    /// Ends a task, and takes the next one if one is ready.
+    /// Ends a task, and takes the next one if one is ready. Not on several shards: a worker would stay with one, and
+    /// the tasks of the others would wait.
     pub(super) fn exchange(
         &self,
-        task: Task<T>,
+        mut task: Task<T>,
         end: TaskEnd<'_>,
     ) -> (Result<()>, Result<Option<Task<T>>>) {
+        if self.claim.is_multi() {
+            return (task.end(end), Ok(None));
+        }
         let (ended, next) = task.end_for_next(self.locker.calls(), end);
         (ended, self.task(next))
     }

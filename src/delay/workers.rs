@@ -117,6 +117,7 @@ fn work<T: Serialize + DeserializeOwned, E: fmt::Display>(
 
 fn tell(error: &Error) {
     match error {
+        Error::Cancelled { .. } => {}
         Error::Corrupt { .. } => log::error!("{}", ErrorChain(error)),
         _ => log::warn!("no task is taken, trying again: {}", ErrorChain(error)),
     }

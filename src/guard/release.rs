@@ -12,11 +12,11 @@
 use std::{sync::Arc, time::Duration};
 
 use super::LockGuard;
-#[cfg(feature = "value")]
-use crate::base::limits::GRACE;
 use crate::base::{
-    BootInstant, Deadline, Error, ErrorChain, LostReason, Owner, Result, limits::RELEASE, sys::time,
+    BootInstant, Deadline, Error, LostReason, Owner, Result, limits::RELEASE, sys::time,
 };
+#[cfg(feature = "value")]
+use crate::base::{ErrorChain, limits::GRACE};
 use crate::engine::{Change, Done, Gone, Grant, Outcome, Release, Request};
 use crate::lease::{Lease, deferred_release::DeferredRelease};
 use crate::queue::{Turn, TurnState};

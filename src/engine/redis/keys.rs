@@ -68,7 +68,7 @@ impl Keys {
         let (namespace, name) = (key.namespace(), key.name());
         let tag = Keys::tag_of(key);
         // Without a namespace the lock is where other programs have it.
-        let lock = if namespace.is_empty() && key.shard().is_none() {
+        let lock = if namespace.is_empty() && key.shard.is_none() {
             name.to_owned()
         } else {
             tag.clone()
@@ -79,7 +79,7 @@ impl Keys {
     /// Those of the delay queue of that name, or of its shard. The first is that of its tasks.
     pub(super) fn of_tasks(key: &Key) -> Self {
         let tag = Keys::tag_of(key);
-        let (first, others) = match key.shard() {
+        let (first, others) = match key.shard {
             None => (":tasks", &OF_TASKS),
             Some(_) => (":shard:tasks", &OF_SHARD),
         };
@@ -98,7 +98,7 @@ impl Keys {
     fn tag_of(key: &Key) -> String {
         let (namespace, name) = (key.namespace(), key.name());
         let of_shard = key
-            .shard()
+            .shard
             .map(|Shard { at, of }| format!("{name}/{at}/{of}"));
         let name = of_shard.as_deref().unwrap_or(name);
         if !namespace.is_empty() {

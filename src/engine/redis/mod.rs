@@ -24,6 +24,7 @@ use crate::base::{
     TaskAnswer, TaskCall,
 };
 
+mod bell;
 mod connection;
 mod diagnosis;
 mod failure;

@@ -18,8 +18,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::inbox::{Inbox, Notification, OpenInbox, Subscription};
-use super::{lock_scripts::LockScripts, server::Server};
-use crate::base::{BootInstant, Clock, Deadline, Token, clock::valid_until, sys::sync::Bell};
+use super::{bell::Bell, lock_scripts::LockScripts, server::Server};
+use crate::base::{BootInstant, Clock, Deadline, Token, clock::valid_until};
 use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
 use crate::engine::{Answer, Failed, Grant, Pace, Request, Wait};
 

@@ -58,8 +58,8 @@ use self::listener::{Listener, Receiver, level};
 pub(super) use self::state::Notification;
 use self::state::{Hears, Progress, Waiter};
 use super::keys::{channel, tag};
-use super::{server::Server, settings::Kind};
-use crate::base::sys::sync::{Bell, Mutex};
+use super::{bell::Bell, server::Server, settings::Kind};
+use crate::base::sys::sync::Mutex;
 use crate::base::{Deadline, Key, Owner, Registration, sys::time};
 use crate::engine::{Revocations, heartbeat::Listening, net::FIRST_SUBSCRIPTION};
 

@@ -13,7 +13,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::pubsub::{Changes, Received};
-use crate::base::{Token, sys::sync::Bell};
+use crate::base::Token;
+use crate::engine::redis::bell::Bell;
 
 #[cfg(test)]
 mod tests;

@@ -40,6 +40,7 @@ fn keys_are_as_documented() {
     }
 }
 
+#[cfg(feature = "delay")]
 #[test]
 fn keys_of_shards_are_as_documented() {
     let key = Key::new(&Namespace::new("app").unwrap(), "mail").unwrap();
