@@ -10,6 +10,7 @@
 
 #![cfg_attr(
     not(all(
+        feature = "delay",
         feature = "etcd",
         feature = "file",
         feature = "redis",
