@@ -183,8 +183,8 @@ pub(crate) struct TaskRecord {
 }
 
 impl TaskRecord {
-    /// `<state> <now> <length of id> <id><attempt> <abandoned> <tries> <due> <length of error> <error><payload>`. Behind
-    /// the id it is as a server stores it. The lease says whether it was abandoned.
+    /// `<state> <now> <length of id> <id><attempt> <abandoned> <tries> <due> <length of error> <error><payload>`.
+    /// Behind the id it is as a server stores it. The lease says whether it was abandoned.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let TaskRecord { id, error, .. } = self;
         let head = format!(

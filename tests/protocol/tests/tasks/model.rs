@@ -5,6 +5,8 @@
 //! question back, which comes behind it; a copy of the question may stay on its way. Time passes in steps, of which a
 //! lease has two.
 
+mod exchange;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -33,13 +35,22 @@ pub(super) struct World {
     now: Micros,
     workers: [Worker; WORKERS],
     /// Questions that are on their way although nobody waits for their answers.
-    late: BTreeSet<String>,
+    late: BTreeSet<Question>,
     losses: u8,
     /// Tokens of each task, the last one.
     tokens: BTreeMap<String, u64>,
     /// Tasks that were reported done.
     done: BTreeSet<String>,
+    /// Whether an end has given the next task.
+    exchanged: bool,
     pub(super) broken: Option<&'static str>,
+}
+
+/// What a worker asks by one owner, and the task of another that it ends first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Question {
+    owner: String,
+    ends: Option<(String, u64, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +72,8 @@ pub(super) enum State {
         token: u64,
         valid_until: Micros,
     },
+    /// It gives back what its owner may have.
+    Leaving,
     Vanished,
 }
 
@@ -72,6 +85,7 @@ pub(super) enum Action {
     TakeBack(usize, Fate),
     Renew(usize, Fate),
     End(usize, How, Fate),
+    Exchange(usize, Fate),
     Vanish(usize),
     /// A late question comes.
     Late,
@@ -134,6 +148,7 @@ impl World {
             losses: 0,
             tokens: BTreeMap::new(),
             done: BTreeSet::new(),
+            exchanged: false,
             broken: None,
         }
     }
@@ -150,12 +165,14 @@ impl World {
         match fate {
             Fate::RequestLost => return self.unanswered(at),
             Fate::Late => {
-                self.late.insert(owner);
+                self.late.insert(Question { owner, ends: None });
                 return self.unanswered(at);
             }
             Fate::Heard | Fate::AnswerLost => {}
         }
-        let (began, asked) = (self.now, self.server_asks(&owner));
+        let began = self.now;
+        // Heartbeats are far more seldom than time passes here.
+        let asked = self.server_asks(&owner, Waits::Until(None));
         if fate == Fate::AnswerLost {
             return self.unanswered(at);
         }
@@ -175,9 +192,8 @@ impl World {
     }
 
     /// The server's part: a task has larger and larger tokens, but for its owner's that asks again.
-    fn server_asks(&mut self, owner: &str) -> Asked {
-        // Heartbeats are far more seldom than time passes here.
-        let asked = self.server.ask(owner, TTL, Waits::Until(None), self.now);
+    fn server_asks(&mut self, owner: &str, waits: Waits) -> Asked {
+        let asked = self.server.ask(owner, TTL, waits, self.now);
         if let Asked::Task { token, record } = &asked {
             let last = self.tokens.insert(record.id.to_string(), token.number);
             if last.is_some_and(|last| token.number < last) {
@@ -331,10 +347,11 @@ impl Model for Bounds {
             }
             Action::Renew(at, fate) => world.renew(at, fate),
             Action::End(at, how, fate) => world.end(at, how, fate),
+            Action::Exchange(at, fate) => world.exchange(at, fate),
             Action::Vanish(at) => world.workers[at].state = State::Vanished,
             Action::Late => {
-                let owner = world.late.pop_first()?;
-                world.server_asks(&owner);
+                let question = world.late.pop_first()?;
+                world.server_exchanges(&question);
             }
         }
         world.deliver_calls();
@@ -347,6 +364,7 @@ impl Model for Bounds {
             Property::always("nothing is broken", |_, world: &World| {
                 world.broken.is_none()
             }),
+            Property::sometimes("an end gives the next", |_, world: &World| world.exchanged),
             Property::sometimes("both are done", |_, world: &World| world.done.len() == 2),
             Property::sometimes("a worker waits", |_, world: &World| {
                 world
@@ -362,6 +380,14 @@ impl Model for Bounds {
 }
 
 impl Bounds {
+    /// What is taken back comes behind the question on the same connection.
+    fn take_backs(&self, world: &World, at: usize, fates: &[Fate], actions: &mut Vec<Action>) {
+        let current = world.current(at);
+        if !world.late.iter().any(|question| question.owner == current) {
+            actions.extend(fates.iter().map(|fate| Action::TakeBack(at, *fate)));
+        }
+    }
+
     /// What a worker may do.
     fn actions_of(&self, world: &World, at: usize, actions: &mut Vec<Action>) {
         let may_lose = world.losses < self.losses;
@@ -376,13 +402,15 @@ impl Bounds {
             State::Idle if worker.owners < self.owners => actions.extend(asks),
             State::Unanswered => {
                 actions.extend(asks);
-                // It comes behind the question on the same connection.
-                if !world.late.contains(&world.current(at)) {
-                    actions.extend(fates.iter().map(|fate| Action::TakeBack(at, *fate)));
-                }
+                self.take_backs(world, at, &fates, actions);
             }
+            State::Leaving => self.take_backs(world, at, &fates, actions),
             State::Waiting(Some(until)) if *until <= world.now => actions.extend(asks),
             State::Working { .. } => {
+                if worker.owners < self.owners {
+                    let exchanges = fates.iter().copied().chain(late);
+                    actions.extend(exchanges.map(|fate| Action::Exchange(at, fate)));
+                }
                 for fate in fates.iter().copied() {
                     let ends = [How::Done, How::Retry, How::Drop];
                     actions.push(Action::Renew(at, fate));
