@@ -7,6 +7,7 @@
 mod entry;
 mod id;
 mod queue;
+mod shards;
 mod task;
 mod workers;
 

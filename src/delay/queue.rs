@@ -5,6 +5,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 
+use super::shards::{shard_of, shards_of};
 use super::{id::TaskId, task::Task};
 use crate::base::{
     CancelToken, Claim, Deadline, Due, Error, Event, IfExists, Key, Mode, NewTask, Policy, Result,
@@ -48,8 +49,8 @@ use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 /// # Ok::<(), crosslock::Error>(())
 /// ```
 pub struct DelayQueue<T> {
-    locker: Locker,
-    claim: Claim,
+    pub(super) locker: Locker,
+    pub(super) claim: Claim,
     pub(super) policy: Policy,
     payload_limit: usize,
     of: PhantomData<fn() -> T>,
@@ -136,31 +137,6 @@ impl<T> DelayQueue<T> {
     #[must_use = "it returns the queue"]
     pub fn payload_limit(mut self, bytes: usize) -> Self {
         self.payload_limit = bytes;
-        self
-    }
-
-    /// Sets into how many shards the queue is split on a Redis Cluster, from 1 to 256: 16 by default. Elsewhere no
-    /// queue is split.
-    ///
-    /// Each shard lies on a slot of its own, and a task's id decides on its shard. So more servers share the work, but
-    /// tasks of different shards don't come in the order of their times, and only the tokens of one task increase.
-    /// With 1 the queue is as on one server.
-    ///
-    /// All programs that use a queue must set the same number: a queue of 8 shards and one of 16 are two queues. One
-    /// that has tasks can't be split anew.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let locker = crosslock::Locker::open("memory:")?;
-    /// let mail = locker.delay_queue::<String>("mail")?.shards(64);
-    /// # Ok::<(), crosslock::Error>(())
-    /// ```
-    #[must_use = "it returns the queue"]
-    pub fn shards(mut self, count: u16) -> Self {
-        if self.locker.core().engine.capabilities().shards > 1 {
-            self.claim.names = shards_of(&self.claim.key, count.clamp(1, MOST_SHARDS));
-        }
         self
     }
 
@@ -530,21 +506,6 @@ impl<T> DelayQueue<T> {
     }
 }
 
-const MOST_SHARDS: u16 = 256;
-
-/// The names of a queue that is split; none of one that isn't.
-fn shards_of(key: &Key, count: u16) -> Arc<[Key]> {
-    key.shards(count).filter(|_| count > 1).collect()
-}
-
-/// By an id alone: FNV-1a. Every version of every program must say the same.
-fn shard_of(id: &str, count: usize) -> usize {
-    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    // The low bits alone depend on too few bytes of a short id.
-    usize::try_from((hash ^ (hash >> 32)) % count as u64).unwrap_or_default()
-}
-
 pub(super) fn since_1970(time: SystemTime) -> Duration {
     time.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -566,24 +527,5 @@ impl<T> fmt::Debug for DelayQueue<T> {
         f.debug_struct("DelayQueue")
             .field("name", &self.name())
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Programs of other versions look for a task where these say.
-    #[test]
-    fn shards_of_ids_stay_as_they_are() {
-        let shards = ["a", "b", "invoice-17", "é", ""].map(|id| shard_of(id, 16));
-        assert_eq!(shards, [0, 9, 6, 6, 1]);
-        assert_eq!(shard_of("a", 1), 0);
-        let mut of_each = [0; 16];
-        (0..1600).for_each(|id: u32| of_each[shard_of(&id.to_string(), 16)] += 1);
-        assert!(
-            of_each.iter().all(|tasks| (50..150).contains(tasks)),
-            "{of_each:?}"
-        );
     }
 }
