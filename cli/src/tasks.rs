@@ -78,7 +78,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let name = args::text(matches, "queue").unwrap_or_default();
     let mut queue: Queue = globals.locker()?.delay_queue(name)?;
     if let Some(shards) = matches.get_one("shards") {
-        queue = queue.shards(*shards);
+        queue = queue.shards(*shards)?;
     }
     match verb {
         "ls" => list(globals, matches, &queue),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::queue::DelayQueue;
-use crate::base::Key;
+use crate::base::{Error, Key, Result};
 
 const MOST_SHARDS: u16 = 256;
 
@@ -18,19 +18,28 @@ impl<T> DelayQueue<T> {
     /// All programs that use a queue must set the same number: a queue of 8 shards and one of 16 are two queues. One
     /// that has tasks can't be split anew.
     ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] when the number isn't one from 1 to 256.
+    ///
     /// # Examples
     ///
     /// ```
     /// # let locker = crosslock::Locker::open("memory:")?;
-    /// let mail = locker.delay_queue::<String>("mail")?.shards(64);
+    /// let mail = locker.delay_queue::<String>("mail")?.shards(64)?;
     /// # Ok::<(), crosslock::Error>(())
     /// ```
-    #[must_use = "it returns the queue"]
-    pub fn shards(mut self, count: u16) -> Self {
-        if self.locker.core().engine.capabilities().shards > 1 {
-            self.claim.names = shards_of(&self.claim.key, count.clamp(1, MOST_SHARDS));
+    pub fn shards(mut self, count: u16) -> Result<Self> {
+        if !(1..=MOST_SHARDS).contains(&count) {
+            return Err(Error::InvalidOption {
+                option: "shards",
+                reason: format!("{count} is not one of 1 to {MOST_SHARDS}"),
+            });
         }
-        self
+        if self.locker.core().engine.capabilities().shards > 1 {
+            self.claim.names = shards_of(&self.claim.key, count);
+        }
+        Ok(self)
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn queue(lock: &Locker) -> DelayQueue<u32> {
 
 /// One whose tasks come in the order of their times.
 pub(super) fn in_order(lock: &Locker) -> DelayQueue<u32> {
-    queue(lock).shards(1)
+    queue(lock).shards(1).unwrap()
 }
 
 /// Counts in the order of a task's life.
@@ -331,6 +331,13 @@ pub(crate) fn values_that_do_not_fit_are_refused_or_buried(place: &Place) {
 }
 
 pub(crate) fn queues_and_locks_of_a_name_are_apart(place: &Place) {
+    for shards in [0, 257] {
+        let refused = queue(place).shards(shards);
+        assert!(
+            matches!(refused, Err(Error::InvalidOption { .. })),
+            "{shards}"
+        );
+    }
     let queue = queue(place);
     let _guard = place.lock("tasks").unwrap();
     queue.insert(&1, NOW).unwrap();

@@ -49,7 +49,7 @@ fn tasks_are_spread_and_another_number_of_shards_is_another_queue() {
     }
     assert_eq!(all.counts().expect("a cluster").delayed, 140);
     for others in [1, 8, 17] {
-        let other = queue(&locker, "spread").shards(others);
+        let other = queue(&locker, "spread").shards(others).expect("a number");
         assert_eq!(other.counts().expect("a cluster").delayed, 0, "{others}");
     }
 }
