@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::shards::{shard_of, shards_of};
+use super::shards::{MOST_SHARDS, shard_of, shards_of};
 use super::{id::TaskId, task::Task};
 use crate::base::{
     CancelToken, Claim, Deadline, Due, Error, Event, IfExists, Key, Mode, NewTask, Policy, Result,
@@ -49,8 +49,8 @@ use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 /// # Ok::<(), crosslock::Error>(())
 /// ```
 pub struct DelayQueue<T> {
-    pub(super) locker: Locker,
-    pub(super) claim: Claim,
+    locker: Locker,
+    claim: Claim,
     pub(super) policy: Policy,
     payload_limit: usize,
     of: PhantomData<fn() -> T>,
@@ -138,6 +138,40 @@ impl<T> DelayQueue<T> {
     pub fn payload_limit(mut self, bytes: usize) -> Self {
         self.payload_limit = bytes;
         self
+    }
+
+    /// Sets into how many shards the queue is split on a Redis Cluster, from 1 to 256: 16 by default. Elsewhere no
+    /// queue is split.
+    ///
+    /// Each shard lies on a slot of its own, and a task's id decides on its shard. So more servers share the work, but
+    /// tasks of different shards don't come in the order of their times, and only the tokens of one task increase.
+    /// With 1 the queue is as on one server.
+    ///
+    /// All programs that use a queue must set the same number: a queue of 8 shards and one of 16 are two queues. One
+    /// that has tasks can't be split anew.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] when the number isn't one from 1 to 256.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let mail = locker.delay_queue::<String>("mail")?.shards(64)?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn shards(mut self, count: u16) -> Result<Self> {
+        if !(1..=MOST_SHARDS).contains(&count) {
+            return Err(Error::InvalidOption {
+                option: "shards",
+                reason: format!("{count} is not one of 1 to {MOST_SHARDS}"),
+            });
+        }
+        if self.locker.core().engine.capabilities().shards > 1 {
+            self.claim.names = shards_of(&self.claim.key, count);
+        }
+        Ok(self)
     }
 
     /// Returns the name of the queue.

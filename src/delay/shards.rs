@@ -2,46 +2,9 @@
 
 use std::sync::Arc;
 
-use super::queue::DelayQueue;
-use crate::base::{Error, Key, Result};
+use crate::base::Key;
 
-const MOST_SHARDS: u16 = 256;
-
-impl<T> DelayQueue<T> {
-    /// Sets into how many shards the queue is split on a Redis Cluster, from 1 to 256: 16 by default. Elsewhere no
-    /// queue is split.
-    ///
-    /// Each shard lies on a slot of its own, and a task's id decides on its shard. So more servers share the work, but
-    /// tasks of different shards don't come in the order of their times, and only the tokens of one task increase.
-    /// With 1 the queue is as on one server.
-    ///
-    /// All programs that use a queue must set the same number: a queue of 8 shards and one of 16 are two queues. One
-    /// that has tasks can't be split anew.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] when the number isn't one from 1 to 256.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let locker = crosslock::Locker::open("memory:")?;
-    /// let mail = locker.delay_queue::<String>("mail")?.shards(64)?;
-    /// # Ok::<(), crosslock::Error>(())
-    /// ```
-    pub fn shards(mut self, count: u16) -> Result<Self> {
-        if !(1..=MOST_SHARDS).contains(&count) {
-            return Err(Error::InvalidOption {
-                option: "shards",
-                reason: format!("{count} is not one of 1 to {MOST_SHARDS}"),
-            });
-        }
-        if self.locker.core().engine.capabilities().shards > 1 {
-            self.claim.names = shards_of(&self.claim.key, count);
-        }
-        Ok(self)
-    }
-}
+pub(super) const MOST_SHARDS: u16 = 256;
 
 /// The names of a queue that is split; none of one that isn't.
 pub(super) fn shards_of(key: &Key, count: u16) -> Arc<[Key]> {
