@@ -237,8 +237,11 @@ impl Table {
             claim: &claim,
             ..request
         };
-        let token = state.lease(reads, self.step.now)?.token()?;
-        Some((token, false))
+        // Asked again, it lasts as long as after the first time.
+        let until = self.step.now.plus(request.ttl);
+        let lease = state.lease_mut(reads, self.step.now)?;
+        lease.until = until;
+        Some((lease.token()?, false))
     }
 
     /// Makes a lease of `from` that of the request. `None` when a part of it isn't the other's any more: then nothing
