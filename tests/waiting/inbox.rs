@@ -149,8 +149,8 @@ fn grant_that_could_not_be_published_is_found_by_the_next_heartbeat() {
     assert_nothing_left(&server);
 }
 
-/// Only the connection of the inbox is silent, from the request on that `wait` makes: a second subscription, to two more
-/// channels.
+/// Only the connection of the inbox is silent, from the request on that `wait` makes: a second subscription, to two
+/// more channels.
 fn silence_inbox<T>(server: &RedisServer, proxy: &Proxy, wait: impl FnOnce() -> T) -> T {
     proxy.lose_next_reply("subscribe", false);
     let waiting = wait();
