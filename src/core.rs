@@ -50,6 +50,15 @@ impl AfterFork for Core {
     }
 }
 
+/// What observes it ends with it.
+impl Drop for Core {
+    fn drop(&mut self) {
+        if self.process.is_current() {
+            self.closing.closed().set();
+        }
+    }
+}
+
 impl Core {
     pub(crate) fn new(engine: Arc<dyn Engine>, options: Options, clock: Arc<dyn Clock>) -> Self {
         let guards = Arc::new(Guards::default());

@@ -122,7 +122,15 @@ pub use locker::Locker;
 pub use locker::builder::LockerBuilder;
 pub use locker::operate::Names;
 #[cfg(feature = "value")]
+pub use primitives::barrier::{Barrier, BarrierWaitResult};
+#[cfg(feature = "value")]
+pub use primitives::election::{Election, Leader, Leadership};
+#[cfg(feature = "value")]
+pub use primitives::latch::Latch;
+#[cfg(feature = "value")]
 pub use primitives::mutex::{Mutex, MutexGuard};
+#[cfg(feature = "value")]
+pub use primitives::once_lock::OnceLock;
 #[cfg(feature = "value")]
 pub use primitives::rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use primitives::semaphore::Semaphore;

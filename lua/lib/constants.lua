@@ -4,6 +4,8 @@
 
 -- The keys of a name, as they are passed to a script, and as they stand in the table of lib/name.lua.
 local LOCK, COUNTER, QUEUE, WAITERS, READ_QUEUE, HOLDERS, VALUE = 1, 2, 3, 4, 5, 6, 7
+-- The value's key once more, where those who watch the value hear on a sharded channel of that name.
+local CHANNEL = 8
 -- What else stands there.
 local NOW, CLOCK, IS_COUNTED, STORED, LETTERS, HELD, USED, OF, POPPED, BROKEN, DROPPED = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
 

@@ -1,5 +1,5 @@
 -- Ends an exclusive lease. `name` is the table that name.lua describes.
--- use: token, holders, grant, queue, broken, hand_off
+-- use: token, holders, grant, queue, broken, hand_off, store
 
 -- Lets in the next, and says whether the lock is held then. A queue that can't be read hinders no release: its waiters
 -- find that the lock is free.
@@ -81,7 +81,7 @@ local function release_exclusive(name, lock, owner, counter_after, value, keep_f
     end
   end
   if name[VALUE] and not is_anew then
-    redis.call('SET', name[VALUE], value)
+    store(value)
   end
   return is_anew and 2 or 1
 end

@@ -3,6 +3,7 @@
 --
 -- KEYS[1..6]  the lock, the counter, the queue, the waiters, the readers, the holders: see README.md
 -- KEYS[7]     the value; without it the value stays as it is
+-- KEYS[8]     the same, in a cluster, see lib/store.lua
 -- ARGV[1]     the owner
 -- ARGV[2]     the last token that was used, plus 1
 -- ARGV[3]     the ttl in milliseconds
@@ -11,7 +12,7 @@
 -- Returns
 --   token  the owner reads; repeated by it, the same
 --   0      the lock isn't the owner's, or was lost and is its own anew; nothing was changed
--- use: time, mode, name, holders, grant, hand_off
+-- use: time, mode, name, holders, grant, hand_off, store
 
 local owner, counter_after, ttl, value = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local lock, counter = unpack(redis.call('MGET', KEYS[LOCK], KEYS[COUNTER]))
@@ -29,7 +30,7 @@ if name[HELD] == owner then
   redis.call('DEL', name[LOCK])
   name[HELD] = nil
   if name[VALUE] then
-    redis.call('SET', name[VALUE], value)
+    store(value)
   end
   name[STORED] = counter_after
 end

@@ -2,6 +2,7 @@
 --
 -- KEYS[1..6]  the lock, the counter, the queue, the waiters, the readers, the holders: see README.md
 -- KEYS[7]     the value; without it the value stays as it is
+-- KEYS[8]     the same, in a cluster, see lib/store.lua
 -- ARGV[1]     the owner
 -- ARGV[2]     what the counter becomes if the lock was held exclusively: above the last token that was used; 0 when the
 --             owner doesn't know whether it was granted one
@@ -42,6 +43,7 @@ if exclusive and lock == owner and stored and stored < counter_after and not kee
   end
   if KEYS[VALUE] then
     redis.call('SET', KEYS[VALUE], ARGV[4])
+    redis.pcall(KEYS[CHANNEL] and 'SPUBLISH' or 'PUBLISH', KEYS[VALUE], '')
   end
   return 1
 end
@@ -78,6 +80,7 @@ if number and tonumber(number) < counter_after and counter_after % 2 == 0 then
       redis.call('SET', KEYS[COUNTER], token .. 'q', 'PX', DAY)
       if KEYS[VALUE] then
         redis.call('SET', KEYS[VALUE], ARGV[4])
+        redis.pcall(KEYS[CHANNEL] and 'SPUBLISH' or 'PUBLISH', KEYS[VALUE], '')
       end
       if type(redis.pcall(publish, inbox, popped .. ' ' .. token)) == 'table' then
         redis.call('PEXPIRE', KEYS[LOCK], math.min(ttl, math.ceil(overdue - now / 1000)))

@@ -3,6 +3,7 @@
 --
 -- KEYS[1..6]  the lock, the counter, the queue, the waiters, the readers, the holders: see README.md
 -- KEYS[7]     the value
+-- KEYS[8]     the same, in a cluster, see lib/store.lua
 -- ARGV[1]     what that call returned; empty: only look; *: whatever value there is
 --
 -- Returns
@@ -23,4 +24,5 @@ if ARGV[1] ~= '*' then
   end
 end
 redis.call('DEL', KEYS[VALUE])
+redis.pcall(KEYS[CHANNEL] and 'SPUBLISH' or 'PUBLISH', KEYS[VALUE], '')
 return ''

@@ -2,6 +2,7 @@
 --
 -- KEYS[1..6]  the lock, the counter, the queue, the waiters, the readers, the holders: see README.md
 -- KEYS[7]     the value; without it the value stays as it is
+-- KEYS[8]     the same, in a cluster, see lib/store.lua
 -- ARGV[1]     the owner
 -- ARGV[2]     the ttl in milliseconds; 0: only look
 -- ARGV[3]     the mode, see lib/mode.lua
@@ -30,6 +31,7 @@ if mode == 'x' or mode == 'w' then
   redis.call('PEXPIRE', KEYS[LOCK], ttl)
   if KEYS[VALUE] then
     redis.call('SET', KEYS[VALUE], ARGV[4])
+    redis.pcall(KEYS[CHANNEL] and 'SPUBLISH' or 'PUBLISH', KEYS[VALUE], '')
   end
   -- The counter must outlive the lease.
   redis.call('PEXPIRE', KEYS[COUNTER], DAY)

@@ -71,8 +71,15 @@ impl Calls<'_> {
         self.try_lock_for(claim, deadline.saturating_duration_since(time::now()))
     }
 
-    /// One that waits until then, whatever number of attempts the options allow a call for a lock.
-    #[cfg(feature = "delay")]
+    /// One that waits, whatever number of attempts the options allow a call for a lock.
+    #[cfg(feature = "value")]
+    pub(crate) fn wait(self, claim: &Claim) -> Result<LockGuard> {
+        let waited = self.wait_until(claim, Deadline::NEVER)?;
+        waited.ok_or_else(|| Error::cancelled(claim.key.name()))
+    }
+
+    /// The same, until then.
+    #[cfg(feature = "value")]
     pub(crate) fn wait_until(self, claim: &Claim, deadline: Deadline) -> Result<Option<LockGuard>> {
         self.acquire(claim, deadline, None, Ok)
     }

@@ -149,6 +149,15 @@ impl Claim {
         }
     }
 
+    /// The same, with the value.
+    #[cfg(feature = "value")]
+    pub(crate) fn with_value(self) -> Self {
+        Claim {
+            has_value: true,
+            ..self
+        }
+    }
+
     /// One of several shards.
     pub(crate) fn of_shard(&self, key: Key) -> Self {
         Claim {

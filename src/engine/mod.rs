@@ -108,6 +108,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         Err(unsupported(self.endpoint(), "values"))
     }
 
+    /// Hears of changes of the value. Costs no I/O.
+    fn watch(&self, _key: &Key) -> Result<Box<dyn Watch>> {
+        Err(unsupported(self.endpoint(), "values"))
+    }
+
     /// Deletes the value, whoever holds the lock.
     fn remove(&self, _key: &Key, _deadline: &Deadline) -> Result<()> {
         Err(unsupported(self.endpoint(), "values"))
@@ -179,6 +184,14 @@ pub(crate) trait Wait: Send {
     fn shard(&self) -> Option<&Key> {
         None
     }
+}
+
+/// Hears of changes of one value. Dropped, it ends.
+pub(crate) trait Watch: Send {
+    /// Blocks until the value was changed, or until then at most, and says whether it was. Without a change it may
+    /// return early, and a change may have been missed until the first call has returned, or one that fails: so the
+    /// caller looks at the value whenever the answer is `false`.
+    fn changed(&mut self, until: &Deadline) -> Result<bool>;
 }
 
 /// What an engine can do.

@@ -9,14 +9,17 @@ use crate::base::{Deadline, ErrorChain, LostReason};
 use crate::base::{Event, Key};
 use crate::lease::Lease;
 
-/// For the tasks of delay queues.
-#[cfg(feature = "delay")]
+/// Whether a call has ended it.
+#[cfg(feature = "value")]
 impl LockGuard {
-    /// Whether a call has ended it.
     pub(crate) fn has_ended(&self) -> bool {
         self.monitor.has_ended()
     }
+}
 
+/// For the tasks of delay queues.
+#[cfg(feature = "delay")]
+impl LockGuard {
     /// Tells the observer what has happened to a task.
     pub(crate) fn tell<'a>(&'a self, event: impl FnOnce(&'a Key, u64) -> Event<'a>) {
         let observer = &self.core.options.observer;

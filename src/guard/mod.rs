@@ -239,6 +239,11 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn verify(&self) -> Result<()> {
+        self.change(Change::Verify)
+    }
+
+    /// Makes a change after which the lock is still this guard's.
+    fn change(&self, change: Change<'_>) -> Result<()> {
         self.check()?;
         let Some((owner, granted)) = self.monitor.proof() else {
             return Err(self.lost_error());
@@ -249,11 +254,8 @@ impl LockGuard {
             ttl: self.core.options.ttl,
             granted: Some(granted),
         };
-        match self
-            .core
-            .engine
-            .change(request, Change::Verify, &Deadline::NEVER)?
-        {
+        let engine = &self.core.engine;
+        match engine.change(request, change, &Deadline::NEVER)? {
             Outcome::Done(_) => {}
             Outcome::Gone(gone) => self.monitor.lose(gone.reason()),
         }
@@ -401,6 +403,17 @@ impl LockGuard {
     /// What the lock protects: it came with the lease.
     pub(crate) fn value(&self) -> crate::base::claim::Stored {
         self.monitor.value().flatten()
+    }
+
+    /// Stores another one, and goes on holding the lock.
+    pub(crate) fn store_value(&self, value: &[u8]) -> Result<()> {
+        self.change(Change::Store(value))
+    }
+
+    /// Who holds it, as others see that; `None` once it is lost.
+    pub(crate) fn party(&self) -> Option<String> {
+        let (owner, _) = self.monitor.proof()?;
+        Some(owner.holder().to_owned())
     }
 }
 

@@ -229,6 +229,35 @@ impl Locker {
             .try_lock_until(&self.exclusive(name)?, deadline)
     }
 
+    /// Calls `work` with the lock held: [`lock`](Self::lock), and [`unlock`](LockGuard::unlock) behind it.
+    ///
+    /// Returns what `work` returned, once the lock is released. If `work` panics, the lock is released at once, and the
+    /// next holder finds it [abandoned](LockGuard::was_abandoned). `work` gets the guard to look at its lease; it must
+    /// not lock the same name, because it would wait for itself.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`lock`](Self::lock): `work` wasn't called. Those of [`unlock`](LockGuard::unlock): `work` was
+    /// called, and [`Error::Lost`](crate::Error::Lost) says that others may have held the lock meanwhile.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> crosslock::Result<()> {
+    /// let locker = crosslock::Locker::open("memory:")?;
+    /// let token = locker.with_lock("with-lock-example", |guard| guard.fencing_token())?;
+    /// assert!(token > 0);
+    /// assert!(locker.try_lock("with-lock-example")?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_lock<R>(&self, name: &str, work: impl FnOnce(&LockGuard) -> R) -> Result<R> {
+        let guard = self.lock(name)?;
+        let done = work(&guard);
+        guard.unlock()?;
+        Ok(done)
+    }
+
     fn exclusive(&self, name: &str) -> Result<Claim> {
         self.claim(name, Mode::Exclusive)
     }

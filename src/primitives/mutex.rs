@@ -1,8 +1,8 @@
 //! A lock and the value that it protects.
 
-use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
+use std::{fmt, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -34,7 +34,8 @@ impl Locker {
     where
         T: Serialize + DeserializeOwned,
     {
-        ValueLock::new(self, name, Mode::Exclusive, &init).map(Mutex)
+        let lock = ValueLock::new(self, name, Mode::Exclusive, &init)?;
+        Ok(Mutex(Arc::new(lock)))
     }
 }
 
@@ -100,7 +101,7 @@ impl Locker {
 /// assert_eq!(stock.peek()?.len(), 3);
 /// # Ok::<(), crosslock::Error>(())
 /// ```
-pub struct Mutex<T>(ValueLock<T>);
+pub struct Mutex<T>(Arc<ValueLock<T>>);
 
 /// A held [`Mutex`], and its value.
 ///
@@ -231,7 +232,7 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn lock(&self) -> Result<MutexGuard<T>> {
-        self.0.lock().map(ValueGuard::new)
+        Ok(ValueGuard::new(self.0.lock()?, &self.0))
     }
 
     /// Tries to take the lock once, without waiting, as [`Locker::try_lock`] does.
@@ -252,7 +253,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_lock(&self) -> Result<Option<MutexGuard<T>>> {
-        Ok(self.0.try_lock()?.map(ValueGuard::new))
+        let held = self.0.try_lock()?;
+        Ok(held.map(|held| ValueGuard::new(held, &self.0)))
     }
 
     /// Tries to take the lock for as long as `timeout`, as [`Locker::try_lock_for`] does.
@@ -274,7 +276,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_lock_for(&self, timeout: Duration) -> Result<Option<MutexGuard<T>>> {
-        Ok(self.0.try_lock_for(timeout)?.map(ValueGuard::new))
+        let held = self.0.try_lock_for(timeout)?;
+        Ok(held.map(|held| ValueGuard::new(held, &self.0)))
     }
 
     /// Tries to take the lock until a point in time, as [`try_lock_for`](Self::try_lock_for) does for a time.
@@ -294,7 +297,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_lock_until(&self, deadline: Instant) -> Result<Option<MutexGuard<T>>> {
-        Ok(self.0.try_lock_until(deadline)?.map(ValueGuard::new))
+        let held = self.0.try_lock_until(deadline)?;
+        Ok(held.map(|held| ValueGuard::new(held, &self.0)))
     }
 
     /// Reads the value without locking: one round trip.

@@ -2,7 +2,7 @@
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
-use std::{fmt, ops::Deref};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -37,7 +37,7 @@ impl Locker {
         T: Serialize + DeserializeOwned,
     {
         let reading = ValueLock::new(self, name, Mode::Shared, &init)?;
-        let writing = reading.in_mode(Mode::Exclusive);
+        let writing = Arc::new(reading.in_mode(Mode::Exclusive));
         Ok(RwLock { reading, writing })
     }
 }
@@ -89,7 +89,7 @@ impl Locker {
 /// ```
 pub struct RwLock<T> {
     reading: ValueLock<T>,
-    writing: ValueLock<T>,
+    writing: Arc<ValueLock<T>>,
 }
 
 impl<T: Serialize + DeserializeOwned> RwLock<T> {
@@ -202,7 +202,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn write(&self) -> Result<RwLockWriteGuard<T>> {
-        self.writing.lock().map(ValueGuard::new)
+        Ok(ValueGuard::new(self.writing.lock()?, &self.writing))
     }
 
     /// Tries to take the lock to write once, without waiting, as [`Locker::try_write`] does.
@@ -223,7 +223,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_write(&self) -> Result<Option<RwLockWriteGuard<T>>> {
-        Ok(self.writing.try_lock()?.map(ValueGuard::new))
+        let held = self.writing.try_lock()?;
+        Ok(held.map(|held| ValueGuard::new(held, &self.writing)))
     }
 
     /// Tries to take the lock to write for as long as `timeout`, as [`Locker::try_write_for`] does.
@@ -245,7 +246,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_write_for(&self, timeout: Duration) -> Result<Option<RwLockWriteGuard<T>>> {
-        Ok(self.writing.try_lock_for(timeout)?.map(ValueGuard::new))
+        let held = self.writing.try_lock_for(timeout)?;
+        Ok(held.map(|held| ValueGuard::new(held, &self.writing)))
     }
 
     /// Tries to take the lock to write until a point in time, as [`try_write_for`](Self::try_write_for) does for a
@@ -266,7 +268,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_write_until(&self, deadline: Instant) -> Result<Option<RwLockWriteGuard<T>>> {
-        Ok(self.writing.try_lock_until(deadline)?.map(ValueGuard::new))
+        let held = self.writing.try_lock_until(deadline)?;
+        Ok(held.map(|held| ValueGuard::new(held, &self.writing)))
     }
 
     /// Changes the value by a closure, with the lock held to write, and stores it: two round trips.

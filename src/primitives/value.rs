@@ -44,13 +44,15 @@ use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 #[must_use = "a guard that is dropped at once protects nothing: bind it, `let _guard = ...`"]
 pub struct ValueGuard<T: Serialize + DeserializeOwned, L> {
     /// `None` once the guard has ended, which only its drop can find.
-    held: Option<WithValue<T>>,
+    pub(super) held: Option<WithValue<T>>,
     /// Whether the value was borrowed mutably.
-    changed: bool,
-    lock: PhantomData<fn() -> L>,
+    pub(super) changed: bool,
+    /// What it holds, to lock it anew.
+    pub(super) lock: Arc<ValueLock<T>>,
+    of: PhantomData<fn() -> L>,
 }
 
-const ENDED: &str = "a call that ends the guard consumes it";
+pub(super) const ENDED: &str = "a call that ends the guard consumes it";
 
 impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     /// Returns the guard of the lock alone.
@@ -133,11 +135,12 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
         this.end()
     }
 
-    pub(crate) fn new(held: WithValue<T>) -> Self {
+    pub(crate) fn new(held: WithValue<T>, lock: &Arc<ValueLock<T>>) -> Self {
         ValueGuard {
             held: Some(held),
             changed: false,
-            lock: PhantomData,
+            lock: lock.clone(),
+            of: PhantomData,
         }
     }
 
@@ -169,7 +172,7 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
         Ok((lease.downgrade_storing(changed)?, value))
     }
 
-    fn end(&mut self) -> Result<()> {
+    pub(super) fn end(&mut self) -> Result<()> {
         let Some((mut lease, value)) = self.held.take() else {
             return Ok(());
         };
@@ -243,8 +246,8 @@ impl<T: Serialize + DeserializeOwned + fmt::Debug, L> fmt::Debug for ValueGuard<
 
 /// A name, the mode in which it is locked, and the type of its value.
 pub(crate) struct ValueLock<T> {
-    locker: Locker,
-    claim: Claim,
+    pub(super) locker: Locker,
+    pub(super) claim: Claim,
     /// The value as long as nothing is stored, as JSON.
     init: Arc<[u8]>,
     of: PhantomData<fn() -> T>,
@@ -255,14 +258,10 @@ pub(crate) type WithValue<T> = (LockGuard, T);
 
 impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     pub(crate) fn new(locker: &Locker, name: &str, mode: Mode, init: &T) -> Result<Self> {
-        let claim = Claim {
-            has_value: true,
-            ..locker.claim(name, mode)?
-        };
         Ok(ValueLock {
+            claim: locker.claim(name, mode)?.with_value(),
             init: to_json(name, init)?,
             locker: locker.clone(),
-            claim,
             of: PhantomData,
         })
     }
@@ -284,9 +283,20 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
         self.read(lease, &Deadline::NEVER)
     }
 
+    /// The same, however few attempts the options allow a call.
+    pub(super) fn lock_again(&self) -> Result<WithValue<T>> {
+        let lease = self.locker.calls().wait(&self.claim)?;
+        self.read(lease, &Deadline::NEVER)
+    }
+
     pub(crate) fn try_lock(&self) -> Result<Option<WithValue<T>>> {
         let lease = self.locker.calls().try_lock(&self.claim)?;
         self.read_if_held(lease, &Deadline::NEVER)
+    }
+
+    pub(super) fn lock_until(&self, until: &Deadline) -> Result<Option<WithValue<T>>> {
+        let lease = self.locker.calls().wait_until(&self.claim, until.clone())?;
+        self.read_if_held(lease, until)
     }
 
     pub(crate) fn try_lock_for(&self, timeout: Duration) -> Result<Option<WithValue<T>>> {
@@ -336,7 +346,7 @@ impl<T: Serialize + DeserializeOwned> ValueLock<T> {
         self.locker.core().engine.value_key(&self.claim.key)
     }
 
-    fn parse(&self, stored: Option<&[u8]>) -> Result<T> {
+    pub(super) fn parse(&self, stored: Option<&[u8]>) -> Result<T> {
         let stored = stored.unwrap_or(&self.init);
         from_json(self.claim.key.name(), || self.value_key(), stored)
     }

@@ -10,7 +10,7 @@ use crate::base::{
 };
 use crate::engine::{
     Answer, Capabilities, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Request,
-    Revocations, Wait, memory::MemoryEngine,
+    Revocations, Wait, Watch, memory::MemoryEngine,
 };
 
 /// The engine of a fake's locker.
@@ -154,6 +154,11 @@ impl Engine for FakeEngine {
         self.caller(Some(key.name()), deadline, |memory| {
             memory.load(key, &Deadline::NEVER)
         })
+    }
+
+    /// It hears also in an outage, but whoever looks then sees nothing.
+    fn watch(&self, key: &Key) -> Result<Box<dyn Watch>> {
+        self.memory().watch(key)
     }
 
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {

@@ -4,6 +4,10 @@ mod at_least;
 mod break_lock;
 mod cancel;
 mod close;
+#[cfg(feature = "value")]
+mod condition;
+#[cfg(feature = "value")]
+mod coordination;
 #[cfg(feature = "delay")]
 mod delay;
 #[cfg(feature = "delay")]
@@ -223,6 +227,34 @@ for_every_engine! {
             large_values_come_back
             value_may_have_the_longest_name
             mutex_guard_hides_none
+        }
+        #[cfg(feature = "value")]
+        condition {
+            guard_whose_value_fits_returns_at_once_and_stores_nothing
+            stored_value_ends_the_wait_of_another_locker
+            value_is_stored_that_is_changed_before_a_wait
+            values_go_back_and_forth_and_none_is_missed
+            all_that_wait_are_woken
+            removed_value_ends_a_wait
+            timed_wait_ends_with_the_lock_held
+            wait_is_cancelled
+            condition_that_panics_releases_and_changes_nothing
+        }
+        #[cfg(feature = "value")]
+        coordination {
+            work_is_done_with_the_lock_held
+            value_is_set_once
+            one_of_many_initialises
+            initialiser_that_fails_leaves_it_to_the_next
+            value_that_is_set_ends_waits
+            latch_opens_when_it_was_counted_down
+            threads_meet_again_and_again_and_one_leads
+            thread_that_gives_up_does_not_count
+            thread_whose_lease_is_over_does_not_count
+            one_leads_and_says_so
+            change_of_leader_is_observed
+            leader_that_is_gone_is_observed
+            observer_ends_with_its_locker
         }
         several {
             all_are_taken_or_none

@@ -31,6 +31,7 @@ mod leases;
 mod look;
 mod operators;
 mod store;
+mod watch;
 
 /// Leases are for whole seconds. Most servers give none that is so short, and say which is their shortest.
 const LEAST_TTL: Duration = Duration::from_secs(1);

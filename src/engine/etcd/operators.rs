@@ -6,13 +6,14 @@ use std::{collections::BTreeSet, time::Duration};
 use super::client::{Compare, KeyValue, LeaseId, MemberStatus, Op, Range, Status, Txn};
 use super::keys::{last_part, line_of, name_of, of_names};
 use super::store::{EtcdStore, delete, get, got, host_millis, value_of};
+use super::watch::ValueWatch;
 use crate::base::{
     Deadline, Finding, Key, LostReason, Namespace, Options, Result, Stored, diagnosis::Defect,
 };
 use crate::engine::line::{
     self, Entry, Facts, Inspected, LineOperators, Purpose, Who, token_of, uuid_of,
 };
-use crate::engine::{Cursor, Page};
+use crate::engine::{Cursor, Page, Watch};
 
 /// The most holders whose remaining time is asked for.
 const ASKED: usize = 100;
@@ -107,6 +108,11 @@ impl LineOperators for EtcdStore {
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
         Ok(value_of(self.read_value(key, deadline)?))
+    }
+
+    fn watch_value(&self, key: &Key) -> Box<dyn Watch> {
+        let key = self.keys_of(key).value();
+        Box::new(ValueWatch::new(self.client.clone(), key))
     }
 
     /// Removes what one look shows: a request that comes late finds another value, and leaves it.

@@ -172,7 +172,9 @@ impl Files {
             let parent = root.parent_of(&below)?;
             parent.map_or(Ok(()), |parent| parent.remove(last_of(&below)))
         });
-        unless_missing(removed).map_err(|e| self.value_error(key, e))
+        unless_missing(removed).map_err(|e| self.value_error(key, e))?;
+        self.tell_watches(key, false);
+        Ok(())
     }
 
     pub(super) fn path(&self, key: &Key) -> PathBuf {
@@ -259,7 +261,9 @@ impl Values for &Files {
             check_size(value.len())?;
             replace_file(&root, &value_name(key), value)
         });
-        stored.map_err(|e| self.value_error(key, e))
+        stored.map_err(|e| self.value_error(key, e))?;
+        self.tell_watches(key, true);
+        Ok(())
     }
 }
 

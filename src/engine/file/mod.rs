@@ -18,11 +18,11 @@ use std::{
 use self::dir::{Dir, Root, is_exhausted};
 use self::files::{DISK, Files, RIGHTS};
 use self::section::{LockMode, file_name, key_of, read_unlocked};
-use self::{change::Names, create::open_to_read, wait::FileWait};
+use self::{change::Names, create::open_to_read, wait::FileWait, watch::FileWatch};
 use super::rules::{Broken, Entry, Table, Values};
 use super::url::{Parts, decoded_bytes, invalid_url};
 use super::{
-    Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, denied,
+    Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, Watch, denied,
 };
 use crate::base::{
     BootClock, BootInstant, Clock, Deadline, Error, Finding, Holder, Inspection, Key, LostReason,
@@ -49,6 +49,7 @@ mod tests;
 mod text;
 mod upkeep;
 mod wait;
+mod watch;
 
 /// One file a name, with who holds it and who waits.
 #[derive(Debug)]
@@ -355,6 +356,10 @@ impl Engine for FileEngine {
 
     fn load(&self, key: &Key, _deadline: &Deadline) -> Result<Stored> {
         (&*self.files).load(key)
+    }
+
+    fn watch(&self, key: &Key) -> Result<Box<dyn Watch>> {
+        Ok(Box::new(FileWatch::new(&self.files, key)))
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {

@@ -44,6 +44,11 @@ pub(super) fn value_name(key: &Key) -> PathBuf {
     file_name(key).with_extension("value")
 }
 
+/// Beside it: the presences of those who wait until that changes.
+pub(super) fn watches_name(key: &Key) -> PathBuf {
+    file_name(key).with_extension("watches")
+}
+
 /// The journal of a delay queue.
 #[cfg(feature = "delay")]
 pub(super) fn queue_name(key: &Key) -> PathBuf {

@@ -11,7 +11,7 @@ use crate::base::{
     Result, Stored, Waiter,
 };
 use crate::engine::{
-    Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait,
+    Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, Watch,
 };
 
 /// Locks in a store of lines.
@@ -81,6 +81,10 @@ impl<S: LineLeases + LineOperators> Engine for LineEngine<S> {
         self.0.load(key, &self.0.gives_up_by(deadline))
     }
 
+    fn watch(&self, key: &Key) -> Result<Box<dyn Watch>> {
+        Ok(self.0.watch_value(key))
+    }
+
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
         self.0.remove(key, &self.0.gives_up_by(deadline))
     }
@@ -137,6 +141,9 @@ pub(crate) trait LineOperators: LineStore {
 
     /// The value of a name.
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored>;
+
+    /// See [`Engine::watch`](crate::engine::Engine::watch).
+    fn watch_value(&self, key: &Key) -> Box<dyn Watch>;
 
     /// Deletes the value, or a newer one if that comes meanwhile.
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()>;

@@ -6,10 +6,11 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::{collections::HashMap, time::Duration};
 
+use self::watch::Watches;
 use super::rules::{Table, Values, tasks::Tasks};
 use super::{
     Answer, Capabilities, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Receivers,
-    Request, Revocations, Wait,
+    Request, Revocations, Wait, Watch,
 };
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::{
@@ -21,6 +22,7 @@ use crate::base::{
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 const ENDPOINT: &str = "memory:";
 
@@ -53,16 +55,21 @@ struct State {
     sleepers: HashMap<Owner, Arc<Condvar>>,
 }
 
-/// What the locks protect.
-type Contents = HashMap<Key, Arc<[u8]>>;
+/// What the locks protect, and who waits until it changes.
+#[derive(Debug, Default)]
+struct Contents {
+    stored: HashMap<Key, Arc<[u8]>>,
+    watches: Watches,
+}
 
 impl Values for Contents {
     fn load(&self, key: &Key) -> Result<Stored> {
-        Ok(self.get(key).cloned())
+        Ok(self.stored.get(key).cloned())
     }
 
     fn store(&mut self, key: &Key, value: &[u8]) -> Result<()> {
-        self.insert(key.clone(), value.into());
+        self.stored.insert(key.clone(), value.into());
+        self.watches.tell(key);
         Ok(())
     }
 }
@@ -275,8 +282,14 @@ impl Engine for MemoryEngine {
     }
 
     fn remove(&self, key: &Key, _deadline: &Deadline) -> Result<()> {
-        self.state().lock().values.remove(key);
+        let values = &mut self.state().lock().values;
+        values.stored.remove(key);
+        values.watches.tell(key);
         Ok(())
+    }
+
+    fn watch(&self, key: &Key) -> Result<Box<dyn Watch>> {
+        Ok(Box::new(self.state().lock().values.watches.watch(key)))
     }
 
     fn value_key(&self, key: &Key) -> String {

@@ -5,6 +5,9 @@
 //! | in no cluster | `ns:inbox:<id>` | `ns:inbox:broken` |
 //! | in a cluster, for each slot | `ns:inbox:<id>:{tag}` | `ns:inbox:broken:{tag}` |
 //!
+//! Whoever waits until a value changes hears on a channel that is called as the value's key, in a cluster on a sharded
+//! one.
+//!
 //! A namespace has neither a colon nor a brace, and the id of an inbox is a UUID. Scripts take a channel with a brace
 //! for a sharded one.
 //!
@@ -177,6 +180,11 @@ pub(super) fn broken_channel_beside(channel: &str) -> String {
 pub(super) fn is_of_broken(channel: &str) -> bool {
     let inbox = channel.split_once(INBOX).map(|(_, inbox)| inbox);
     inbox.and_then(|inbox| inbox.split(':').next()) == Some(BROKEN)
+}
+
+/// Whether it is heard on when a value changes: the channels of inboxes end in a uuid, a brace, or `broken`.
+pub(super) fn is_of_value(channel: &str) -> bool {
+    channel.ends_with(OTHERS[VALUE - 1])
 }
 
 const INBOX: &str = ":inbox:";

@@ -20,7 +20,11 @@ use ::redis::Value;
 use super::script::{Call, Command, Needs, Route, SameConnection, Script};
 use super::server::{Answer, Server};
 use super::{
-    connection::Shortfall, failure::Failure, keys::Keys, reply::text_of, servers::Servers,
+    connection::Shortfall,
+    failure::Failure,
+    keys::{Keys, VALUE},
+    reply::text_of,
+    servers::Servers,
     settings::Kind,
 };
 use crate::base::{Cause, Claim, Deadline, Error, Key, Mode, Prefer, Result, Stored, Token};
@@ -65,6 +69,10 @@ impl LockScripts {
         needs: Needs<'a>,
         arguments: &[Option<&[u8]>],
     ) -> Call<'a> {
+        let needs = Needs {
+            sharded_channel: needs.value && self.is_cluster(),
+            ..needs
+        };
         let has_several = request.claim.keys().len() > 1;
         let script = self.script(if has_several { several } else { one });
         let owner = Some(request.owner.as_str().as_bytes());
@@ -73,6 +81,14 @@ impl LockScripts {
 
     pub(super) fn endpoint(&self) -> &str {
         &self.servers.settings().shown
+    }
+
+    /// The keys of a script that changes the value: those who watch it hear on a channel of that name, which in a
+    /// cluster is a sharded one. Then the key is there twice.
+    pub(super) fn with_channel<'a>(&self, keys: &'a Keys) -> Vec<&'a str> {
+        let all = keys.all();
+        let channel = self.is_cluster().then_some(all[VALUE]);
+        all.into_iter().chain(channel).collect()
     }
 
     pub(super) fn is_cluster(&self) -> bool {

@@ -12,14 +12,14 @@ macro_rules! files {
 
 /// The other files of `lua/`, by their names.
 #[rustfmt::skip]
-pub(super) const FILES: [(&str, &str); 41] = files! {
+pub(super) const FILES: [(&str, &str); 42] = files! {
     "lock/acquire" "lock/adopt" "lock/break" "lock/downgrade" "lock/inspect" "lock/release" "lock/remove" "lock/renew"
     "all/acquire" "all/adopt" "all/raise" "all/release" "all/renew"
     "list/locks" "semaphore/permits"
     "task/change" "task/finish" "task/insert" "task/look" "task/next" "task/renew" "task/take"
     "lib/broken" "lib/ends" "lib/grant" "lib/hand_off" "lib/holders" "lib/mode" "lib/name" "lib/queue" "lib/refuse"
     "lib/release"
-    "lib/shown" "lib/several" "lib/take" "lib/take_in_turn" "lib/takes" "lib/tasks" "lib/time" "lib/token"
+    "lib/shown" "lib/several" "lib/store" "lib/take" "lib/take_in_turn" "lib/takes" "lib/tasks" "lib/time" "lib/token"
     "lib/workers"
 };
 

@@ -17,8 +17,13 @@ use self::lock_scripts::{LockScripts, stored};
 use self::operators::{broken, inspection};
 use self::servers::{Refused, Servers};
 use self::settings::{Address, At};
-use self::{inbox::Inbox, leases::Held, script::Route, several::Waiting, waiter::WaitDeps};
-use super::{Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait};
+use self::{
+    inbox::Inbox, leases::Held, script::Route, several::Waiting, waiter::WaitDeps,
+    watch::RedisWatch,
+};
+use super::{
+    Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, Watch,
+};
 use crate::base::{
     Clock, Deadline, Finding, Holder, Inspection, Key, Namespace, Options, Result, Stored,
     TaskAnswer, TaskCall,
@@ -43,6 +48,7 @@ mod several;
 mod shards;
 mod tasks;
 mod waiter;
+mod watch;
 
 #[derive(Debug)]
 pub(crate) struct RedisEngine {
@@ -103,6 +109,16 @@ impl RedisEngine {
             clock,
         }
     }
+
+    fn wait_deps(&self) -> WaitDeps {
+        WaitDeps {
+            scripts: self.scripts.clone(),
+            inbox: self.inbox.clone(),
+            clock: self.clock.clone(),
+            clock_skew: self.clock_skew,
+            bell: Arc::default(),
+        }
+    }
 }
 
 impl Engine for RedisEngine {
@@ -119,13 +135,7 @@ impl Engine for RedisEngine {
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        Box::new(Waiting::new(WaitDeps {
-            scripts: self.scripts.clone(),
-            inbox: self.inbox.clone(),
-            clock: self.clock.clone(),
-            clock_skew: self.clock_skew,
-            bell: Arc::default(),
-        }))
+        Box::new(Waiting::new(self.wait_deps()))
     }
 
     fn change(
@@ -201,6 +211,10 @@ impl Engine for RedisEngine {
         stored(value).ok_or_else(|| self.scripts.surprised(key))
     }
 
+    fn watch(&self, key: &Key) -> Result<Box<dyn Watch>> {
+        Ok(Box::new(RedisWatch::new(self.wait_deps(), key)))
+    }
+
     /// Each call deletes the value that the last one has shown. A call that arrives late finds another value, and
     /// leaves it. If others store a value all the time, the last call deletes whatever it finds.
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
@@ -209,7 +223,7 @@ impl Engine for RedisEngine {
         let mut seen = Vec::new();
         for looks in 0.. {
             let arguments = [if looks < LOOKS { &seen[..] } else { b"*" }];
-            let call = scripts.call("lock/remove", &keys.all(), &arguments);
+            let call = scripts.call("lock/remove", &scripts.with_channel(&keys), &arguments);
             match scripts.value(Some(key), Route::to(&keys.lock), &call, deadline)? {
                 Value::BulkString(found) if found.is_empty() => return Ok(()),
                 Value::BulkString(found) => seen = found,

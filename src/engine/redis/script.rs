@@ -33,6 +33,8 @@ pub(super) struct Call<'a> {
 pub(super) struct Needs<'a> {
     /// The key of the value.
     pub(super) value: bool,
+    /// That key once more: those who watch the value hear on a sharded channel of that name.
+    pub(super) sharded_channel: bool,
     /// No keys but those of the lease. A node that has a slot in part carries out only scripts all of whose keys it
     /// has.
     pub(super) lease_only: bool,
@@ -186,6 +188,8 @@ impl Script {
             }
             all.into_iter().take(passed)
         });
+        let channel = keys.first().filter(|_| needs.sharded_channel);
+        let needed = needed.chain(channel.map(|keys| keys.all()[VALUE]));
         let last = arguments.iter().rposition(Option::is_some);
         let arguments = &arguments[..last.map_or(0, |last| last + 1)];
         let arguments = arguments.iter().map(|one| one.unwrap_or_default());

@@ -35,6 +35,7 @@ mod owners;
 mod sessions;
 mod sweep;
 mod teller;
+mod watch;
 
 /// Opens the session, so that a wrong URL, login, address or ttl is told now.
 pub(super) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {

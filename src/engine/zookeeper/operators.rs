@@ -6,12 +6,12 @@ use super::client::{Change, Code, Failure, Op, Stat};
 use super::nodes::{
     self, Children, LeadersClock, MARKER, Name, NodeData, VALUE, left, read_marker,
 };
-use super::{ZooKeeperStore, diagnosis};
+use super::{ZooKeeperStore, diagnosis, watch::ValueWatch};
 use crate::base::{Deadline, Finding, Key, Namespace, Options, Result as PublicResult, Stored};
 use crate::engine::line::{
     Entry, Facts, Inspected, Line, LineOperators, Purpose, Who, token_of, uuid_of,
 };
-use crate::engine::{Cursor, Page};
+use crate::engine::{Cursor, Page, Watch};
 
 /// This many names are looked at together.
 const PAGE: usize = 100;
@@ -59,6 +59,10 @@ impl LineOperators for ZooKeeperStore {
             Ok(replies.data()?.map(|(value, _)| value.into()))
         };
         self.0.told(Some(key), load())
+    }
+
+    fn watch_value(&self, key: &Key) -> Box<dyn Watch> {
+        Box::new(ValueWatch::new(self.0.clone(), self.value_key(key)))
     }
 
     fn remove(&self, key: &Key, deadline: &Deadline) -> PublicResult<()> {

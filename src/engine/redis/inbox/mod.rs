@@ -11,6 +11,9 @@
 //! Beside each such channel there is one on which all inboxes of the namespace hear whose leases were broken. What
 //! comes there is told to the engine's [`Revocations`], so that the guard of that lease knows at once.
 //!
+//! Whoever waits until a value changes subscribes to the channel of that value, and is notified to ask again when it
+//! changes.
+//!
 //! Messages can be lost, late or sent twice: a waiter compares what it is notified of with the last answer of the
 //! server, and asks again in time. When a channel is confirmed, and when the connection is lost, the waiters of the
 //! channel are notified to ask again.
@@ -57,7 +60,7 @@ use std::{fmt, io, time::Duration};
 use self::listener::{Listener, Receiver, level};
 pub(super) use self::state::Notification;
 use self::state::{Hears, Progress, Waiter};
-use super::keys::{channel, tag};
+use super::keys::{Keys, VALUE, channel, tag};
 use super::{bell::Bell, server::Server, settings::Kind};
 use crate::base::sys::sync::Mutex;
 use crate::base::{Deadline, Key, Owner, Registration, sys::time};
@@ -116,6 +119,22 @@ impl Inbox {
         };
         let subscription = Subscription::new(listener, who, channel.into(), Hears::Opening);
         subscription.await_confirmation(deadline);
+        Some(subscription)
+    }
+
+    /// Subscribes to the changes of a value, and waits a moment for the confirmation, until that deadline at most.
+    pub(super) fn watch(
+        &self,
+        server: &Arc<Server>,
+        key: &Key,
+        (owner, bell): (&Owner, &Arc<Bell>),
+        until: &Deadline,
+    ) -> Option<Subscription> {
+        let listener = self.listener(server, true)?;
+        let channel = Keys::of(key).all()[VALUE].into();
+        let subscription =
+            Subscription::new(listener, (owner, bell.clone()), channel, Hears::Opening);
+        subscription.await_confirmation(until);
         Some(subscription)
     }
 

@@ -2,13 +2,13 @@
 //! whether it is alive.
 
 use std::time::{Duration, Instant};
-use std::{collections::VecDeque, os::fd::BorrowedFd, sync::Arc};
+use std::{borrow::Cow, collections::VecDeque, os::fd::BorrowedFd, sync::Arc};
 
 use ::redis::{Cmd, ServerError, Value};
 
 use crate::base::{Deadline, Token, sys::time};
 use crate::engine::net::PUBSUB_SILENCE;
-use crate::engine::redis::keys::{broken_channel_beside, is_of_broken};
+use crate::engine::redis::keys::{broken_channel_beside, is_of_broken, is_of_value};
 use crate::engine::redis::settings::{Kind, Settings};
 use crate::engine::redis::{connection::Connection, failure::Failure, reply::text_of};
 
@@ -131,32 +131,38 @@ impl Asked {
         } else {
             ("", usize::MAX)
         };
-        let with_broken =
-            |verb: &str, channels: &[Arc<str>]| with_broken(&[prefix, verb].concat(), channels);
+        let command = |verb: &str, channels: &[Arc<str>]| {
+            let mut command = ::redis::cmd(&[prefix, verb].concat());
+            command.arg(with_broken(channels));
+            command
+        };
         for channels in changes.unsubscribe.chunks(together) {
-            with_broken("UNSUBSCRIBE", channels).write_packed_command(&mut self.packed);
+            command("UNSUBSCRIBE", channels).write_packed_command(&mut self.packed);
         }
         if !changes.unsubscribe.is_empty() {
             self.add(&::redis::cmd("PING"), Expected::Unsubscribed);
         }
-        for channels in changes.subscribe.chunks(together) {
+        // A user that may not hear of values may hear of grants.
+        let apart = |one: &Arc<str>, other: &Arc<str>| !is_of_value(one) && !is_of_value(other);
+        let alike = changes.subscribe.chunk_by(apart);
+        for channels in alike.flat_map(|alike| alike.chunks(together)) {
             let expected = Expected::Subscribed {
                 channels: channels.to_vec(),
-                left: 2 * channels.len(),
+                left: with_broken(channels).len(),
             };
-            self.add(&with_broken("SUBSCRIBE", channels), expected);
+            self.add(&command("SUBSCRIBE", channels), expected);
         }
     }
 }
 
-/// A command for channels, and for those beside them on which broken leases are told: first these, so that they are
-/// heard as soon as the others are confirmed.
-fn with_broken(verb: &str, channels: &[Arc<str>]) -> Cmd {
-    let mut command = ::redis::cmd(verb);
-    for channel in channels {
-        command.arg(broken_channel_beside(channel)).arg(&**channel);
-    }
-    command
+/// Channels, and those beside the ones of inboxes on which broken leases are told: first these, so that they are heard
+/// as soon as the others are confirmed.
+fn with_broken(channels: &[Arc<str>]) -> Vec<Cow<'_, str>> {
+    let with_broken = channels.iter().flat_map(|channel| {
+        let broken = (!is_of_value(channel)).then(|| broken_channel_beside(channel).into());
+        broken.into_iter().chain([Cow::from(&**channel)])
+    });
+    with_broken.collect()
 }
 
 /// The replies to one command.
@@ -191,10 +197,14 @@ pub(super) enum Received {
         owner: String,
         below: u64,
     },
+    /// A value was changed.
+    Stored {
+        channel: String,
+    },
     Subscribed {
         channel: String,
     },
-    /// The slot of the channels isn't at the server, or isn't served.
+    /// The slot of the channels isn't at the server, or isn't served; or the user may not hear of that value.
     Refused {
         channels: Vec<Arc<str>>,
     },
@@ -237,6 +247,9 @@ pub(super) fn interpret(
 
 /// Who was granted a lock, or whose lease was broken, with the number behind the owner.
 fn message(channel: String, text: &str) -> Received {
+    if is_of_value(&channel) {
+        return Received::Stored { channel };
+    }
     let parts = text.rsplit_once(' ');
     let parts = parts.and_then(|(owner, number)| Some((owner.to_owned(), number.parse().ok()?)));
     match parts {
@@ -251,12 +264,17 @@ fn message(channel: String, text: &str) -> Received {
 }
 
 fn refused(error: &ServerError, expected: &mut VecDeque<Expected>) -> Result<Received, Failure> {
-    use Failure::{ClusterDown, Redirected, TryAgain};
+    use Failure::{ClusterDown, Denied, Redirected, TryAgain};
     match (expected.pop_front(), Failure::from(error.clone())) {
         (
             Some(Expected::Subscribed { channels, .. }),
             Redirected(_) | TryAgain(_) | ClusterDown(_),
         ) => Ok(Received::Refused { channels }),
+        (Some(Expected::Subscribed { channels, .. }), Denied(_))
+            if channels.iter().all(|one| is_of_value(one)) =>
+        {
+            Ok(Received::Refused { channels })
+        }
         // An access list that lacks UNSUBSCRIBE: the channel stays as long as the connection. Or the slot has moved.
         // The answer to PING is still to come.
         (Some(Expected::Unsubscribed), _) => {

@@ -197,6 +197,11 @@ impl State {
                 return Some(waiter.bell.clone());
             }
             Received::Broken { owner, below } => self.take_back_grant(owner, *below),
+            Received::Stored { channel } => {
+                if let Some(channel) = self.channels.get_mut(&**channel) {
+                    channel.waiters.values_mut().for_each(Waiter::ask_again);
+                }
+            }
             Received::Subscribed { channel } => {
                 if let Some(channel) = self.channel_that_is(Progress::Requested, channel) {
                     channel.progress = Progress::Confirmed;

@@ -12,8 +12,10 @@ pub(crate) enum Op {
     Change(Change),
     /// All of them or nothing.
     Multi(Vec<Change>),
+    /// Its watch tells when the node is made, changed or deleted, whether it is there or not.
     Exists {
         path: String,
+        watch: Option<Watcher>,
     },
     /// Its watch tells when the node is changed or deleted. There is no watch on a node that isn't there.
     Get {
@@ -26,9 +28,7 @@ pub(crate) enum Op {
         watch: Option<Watcher>,
     },
     /// What is asked behind it sees all that was done before it.
-    Sync {
-        path: String,
-    },
+    Sync { path: String },
     /// Ends the session.
     Close,
 }
@@ -71,7 +71,15 @@ pub(crate) enum Kind {
 
 impl Op {
     pub(crate) fn exists(path: String) -> Self {
-        Op::Exists { path }
+        Op::Exists { path, watch: None }
+    }
+
+    /// Watches a node, whether it is there or not.
+    pub(crate) fn watch_any(path: String, watcher: Watcher) -> Self {
+        Op::Exists {
+            path,
+            watch: Some(watcher),
+        }
     }
 
     pub(crate) fn get(path: String) -> Self {

@@ -30,6 +30,8 @@ pub(super) struct Request {
     pub(super) purpose: Purpose,
     pub(super) expected: Expected,
     pub(super) is_sync: bool,
+    /// Whether it watches also a node that isn't there.
+    pub(super) watches_absent: bool,
     /// What it watches, if its answer allows it.
     pub(super) watch: Option<(String, Watched, Listening)>,
 }
@@ -63,7 +65,9 @@ impl Item {
 
     fn of(op: &Op, acl: Acl, purpose: Purpose) -> Self {
         let watch = match op {
-            Op::Get { path, watch } => Some((path, Watched::Data, watch)),
+            Op::Exists { path, watch } | Op::Get { path, watch } => {
+                Some((path, Watched::Data, watch))
+            }
             Op::Children { path, watch } => Some((path, Watched::Children, watch)),
             _ => None,
         };
@@ -77,6 +81,7 @@ impl Item {
                 purpose,
                 expected: Expected::of(op),
                 is_sync: matches!(op, Op::Sync { .. }),
+                watches_absent: matches!(op, Op::Exists { .. }),
                 watch,
             },
         }

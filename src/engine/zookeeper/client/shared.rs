@@ -308,13 +308,14 @@ impl State {
             error => Err(Code(error)),
         };
         let Pending { sent, request, .. } = self.pending.pop_front().ok_or(TO_NOTHING)?;
-        if answer.is_ok() {
-            if request.is_sync {
-                self.proof.synced(sent, now);
-            }
-            if let Some((path, watched, listening)) = request.watch {
-                self.watches.add(path, watched, listening);
-            }
+        if answer.is_ok() && request.is_sync {
+            self.proof.synced(sent, now);
+        }
+        let is_absent = matches!(answer, Err(Code::NO_NODE)) && request.watches_absent;
+        if let Some((path, watched, listening)) = request.watch
+            && (answer.is_ok() || is_absent)
+        {
+            self.watches.add(path, watched, listening);
         }
         match request.purpose {
             Purpose::Beat => self.is_beating = false,

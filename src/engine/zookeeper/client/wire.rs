@@ -125,8 +125,9 @@ pub(super) fn frame(op: &Op, acl: Acl) -> Vec<u8> {
             }
             record.int(-1).bool(true).int(-1);
         }
-        Op::Exists { path } => {
-            record.int(code::EXISTS).text(path).bool(false);
+        Op::Exists { path, watch } => {
+            let record = record.int(code::EXISTS);
+            record.text(path).bool(watch.is_some());
         }
         Op::Get { path, watch } => {
             let record = record.int(code::GET_DATA);

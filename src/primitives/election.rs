@@ -1,0 +1,504 @@
+//! Who leads: the holder of a lock, and what it publishes beside it.
+//!
+//! A leader stores a record when it has won, and takes it back when it resigns. So whoever watches the value hears of
+//! both. A leader that died leaves its record: it counts only while a lease is held whose token isn't above the
+//! record's.
+
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::acquire::Calls;
+use crate::base::sys::{self, channel, time};
+use crate::base::{Cancel, Claim, Deadline, Error, ErrorChain, Holder, Key, Mode, Party, Result};
+use crate::core::Core;
+use crate::engine::{Engine, Watch};
+use crate::{guard::LockGuard, locker::Locker};
+
+use super::watched::LOOK;
+
+impl Locker {
+    /// Makes an election: of all that campaign for a name, one leads.
+    ///
+    /// Returns it without asking the engine.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`] when `name` isn't 1 to 512 bytes long.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let election = locker.election("election")?;
+    /// let leadership = election.campaign()?; // blocks until this thread leads
+    /// leadership.publish("http://10.0.0.7:8080")?;
+    /// let leader = election.leader()?.expect("there is one");
+    /// assert_eq!(leader.value.as_deref(), Some("http://10.0.0.7:8080"));
+    /// leadership.resign()?;
+    /// assert!(election.leader()?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn election(&self, name: &str) -> Result<Election> {
+        Ok(Election {
+            claim: self.claim(name, Mode::Exclusive)?,
+            locker: self.clone(),
+        })
+    }
+}
+
+/// One leads of all that campaign for a name, and the others can look who it is, and are told when that changes.
+///
+/// [`Locker::election`] makes one. Making and cloning it costs no I/O.
+///
+/// # Guarantees
+///
+/// To lead is to hold the [lock](Locker::lock) of the name: those that campaign are served first come, first served,
+/// and while [`Leadership::is_held`](LockGuard::is_held) nobody else leads. When a leader dies, the next one leads
+/// after what was left of its ttl (on `file:` at once).
+///
+/// # What breaks them
+///
+/// What breaks a [lock](crate#what-a-lease-promises). What is published is stored where a [`Mutex`](crate::Mutex) of
+/// the name has its value: use one or the other.
+///
+/// # Round trips
+///
+/// To campaign takes those of a lock, and one to tell who leads; to resign takes one. [`leader`](Self::leader) takes
+/// two.
+///
+/// # Differences from `std`
+///
+/// There is no such thing in `std`. The election of etcd lists those that campaign in their order, and so does
+/// [`Locker::inspect`].
+///
+/// # Examples
+///
+/// ```
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let election = locker.election("scheduler")?;
+/// if let Some(leadership) = election.try_campaign()? {
+///     while leadership.is_held() {
+///         // ... what one of all processes does ...
+///         # break;
+///     }
+/// }
+/// # Ok::<(), crosslock::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Election {
+    locker: Locker,
+    claim: Claim,
+}
+
+/// Leads, until it is dropped or lost: it dereferences to the [`LockGuard`] of the election's name.
+///
+/// So it has all methods of `LockGuard` that take `&self`: watch [`lost`](LockGuard::lost), or look at
+/// [`is_held`](LockGuard::is_held), and send [`fencing_token`](LockGuard::fencing_token) with what you write. Dropping
+/// it resigns, and logs an error; [`resign`](Self::resign) returns it.
+///
+/// # Examples
+///
+/// ```
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let leadership = locker.election("leadership")?.campaign()?;
+/// assert!(leadership.is_held());
+/// # Ok::<(), crosslock::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a leadership that is dropped at once leads nobody: bind it, `let _leadership = ...`"]
+pub struct Leadership {
+    guard: LockGuard,
+    /// In milliseconds since 1970.
+    since: u64,
+}
+
+/// Says who leads.
+///
+/// It may be over by the time that you read it.
+///
+/// # Examples
+///
+/// ```
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let election = locker.election("leader")?;
+/// let _leadership = election.campaign()?;
+/// let leader = election.leader()?.expect("there is one");
+/// assert_eq!(leader.pid, std::process::id());
+/// # Ok::<(), crosslock::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Leader {
+    /// What its program told with [`LockerBuilder::label`](crate::LockerBuilder::label).
+    pub label: Option<String>,
+    /// The name of its host; empty for a program that isn't crosslock.
+    pub host: String,
+    /// Its process id on that host, or in its container.
+    pub pid: u32,
+    /// When it began to lead, by the clock of its host.
+    pub since: SystemTime,
+    /// Its fencing token.
+    pub token: u64,
+    /// What it [published](Leadership::publish) last.
+    pub value: Option<String>,
+}
+
+/// What a leader stores: its token; `<host>/<pid>/<thread>`, and perhaps `/<label>`; since when it leads, in
+/// milliseconds since 1970; and what it published.
+type Record = (u64, String, u64, Option<String>);
+
+/// Nobody leads.
+const NOBODY: &[u8] = b"null";
+
+impl Election {
+    /// Blocks until this thread leads.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Locker::lock`], and those of [`Leadership::publish`] when it can't tell that it leads: then it
+    /// doesn't.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let leadership = locker.election("campaign")?.campaign()?;
+    /// # drop(leadership);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn campaign(&self) -> Result<Leadership> {
+        Leadership::of(self.locker.calls().lock(&self.claim)?)
+    }
+
+    /// Leads if nobody else does, without waiting; else returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Locker::try_lock`] and of [`campaign`](Self::campaign).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let election = locker.election("try-campaign")?;
+    /// let _leadership = election.try_campaign()?.expect("nobody leads");
+    /// assert!(election.try_campaign()?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_campaign(&self) -> Result<Option<Leadership>> {
+        let guard = self.locker.calls().try_lock(&self.claim)?;
+        guard.map(Leadership::of).transpose()
+    }
+
+    /// Waits to lead for as long as `timeout`; else returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Locker::try_lock_for`] and of [`campaign`](Self::campaign).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let election = locker.election("try-campaign-for")?;
+    /// assert!(election.try_campaign_for(Duration::from_secs(1))?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_campaign_for(&self, timeout: Duration) -> Result<Option<Leadership>> {
+        let guard = self.locker.calls().try_lock_for(&self.claim, timeout)?;
+        guard.map(Leadership::of).transpose()
+    }
+
+    /// The same until a point in time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_campaign_for`](Self::try_campaign_for).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let election = locker.election("try-campaign-until")?;
+    /// let deadline = Instant::now() + Duration::from_secs(1);
+    /// assert!(election.try_campaign_until(deadline)?.is_some());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn try_campaign_until(&self, deadline: Instant) -> Result<Option<Leadership>> {
+        let guard = self.locker.calls().try_lock_until(&self.claim, deadline)?;
+        guard.map(Leadership::of).transpose()
+    }
+
+    /// Says who leads; `None` when nobody does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Locker::inspect`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// assert_eq!(locker.election("who-leads")?.leader()?, None);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn leader(&self) -> Result<Option<Leader>> {
+        Ok(look(self.locker.calls(), &self.claim.key)?.0)
+    }
+
+    /// Starts to observe who leads: a channel that gets the present leader, and then each change.
+    ///
+    /// `None` says that nobody leads. The last state always comes. While the receiver doesn't receive, those between
+    /// are left out. A leader that resigns or publishes is told by a message at once, and so is the next one; that a
+    /// leader died, and nobody took its place, is found when its lease ends (on `file:` within 30 s).
+    ///
+    /// While the engine can't be reached nothing comes. The channel is closed when the locker is closed or gone, when
+    /// its token is set, or when this user may not look. A thread serves the channel. It ends at the first change after
+    /// the receiver was dropped, and with the locker. In a child made by `fork` the channel gets nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`leader`](Self::leader), for the first look; and [`Error::Engine`] when the thread can't be started.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let election = locker.election("observe")?;
+    /// let leaders = election.observe()?;
+    /// assert_eq!(leaders.recv().unwrap(), None);
+    /// let _leadership = election.campaign()?;
+    /// assert_eq!(leaders.recv().unwrap().unwrap().pid, std::process::id());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn observe(&self) -> Result<channel::Receiver<Option<Leader>>> {
+        let calls = self.locker.calls();
+        let (sender, receiver) = channel::bounded(1);
+        let mut observer = Observing {
+            core: Arc::downgrade(calls.core),
+            ended_by: calls.ended_by.clone(),
+            key: self.claim.key.clone(),
+            watch: calls.core.engine.watch(&self.claim.key)?,
+            sender,
+        };
+        let first = observer.look(calls)?;
+        let started = sys::spawn("crosslock-observe", move || observer.run(first));
+        started.map_err(|e| {
+            let (what, limits) = ("the thread that observes", "the limits of this process");
+            Error::engine(Some(self.claim.key.name()), what, limits, e)
+        })?;
+        Ok(receiver)
+    }
+}
+
+impl Leadership {
+    fn of(guard: LockGuard) -> Result<Self> {
+        let since = time::wall().as_millis().try_into().unwrap_or(0);
+        let leadership = Leadership { guard, since };
+        leadership.tell(None)?;
+        Ok(leadership)
+    }
+
+    /// Publishes a value, such as the leader's address, in the place of the last one: one round trip. Those that
+    /// observe are told.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Lost`] when it doesn't lead any more: nothing was published.
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine fails:
+    ///   nobody knows whether it was published.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let leadership = locker.election("publish")?.campaign()?;
+    /// leadership.publish("10.0.0.7:8080")?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn publish(&self, value: impl Into<String>) -> Result<()> {
+        self.tell(Some(value.into()))
+    }
+
+    /// Ends the leadership: the next one leads. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LockGuard::unlock`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// locker.election("resign")?.campaign()?.resign()?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
+    pub fn resign(mut self) -> Result<()> {
+        self.guard.release_storing(Some(NOBODY.into()))
+    }
+
+    fn tell(&self, value: Option<String>) -> Result<()> {
+        let (token, party) = (self.guard.fencing_token(), self.guard.party());
+        let record: Record = (token, party.unwrap_or_default(), self.since, value);
+        let json = serde_json::to_vec(&record).unwrap_or_default();
+        self.guard.store_value(&json)
+    }
+}
+
+impl Deref for Leadership {
+    type Target = LockGuard;
+
+    fn deref(&self) -> &LockGuard {
+        &self.guard
+    }
+}
+
+impl Drop for Leadership {
+    fn drop(&mut self) {
+        // A panic, the end of the lease and a child leave it to the drop of the guard.
+        let guard = &self.guard;
+        if guard.has_ended() || guard.is_inherited() || guard.is_panicked() {
+            return;
+        }
+        // A logger that panics must not end a process whose thread is unwinding.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            if let Err(e) = self.guard.release_storing(Some(NOBODY.into())) {
+                log::warn!(
+                    "a leader may seem to lead on, which a drop was to end: {}",
+                    ErrorChain(&e)
+                );
+            }
+        }));
+    }
+}
+
+/// Who leads, and for how long its lease lasts if it isn't renewed.
+type Seen = (Option<Leader>, Option<Duration>);
+
+fn look(calls: Calls<'_>, key: &Key) -> Result<Seen> {
+    let seen = calls.ask(key.name(), |engine: &dyn Engine, by| {
+        engine.inspect(key, by)
+    })?;
+    let Some(holder) = seen.holders.into_iter().next() else {
+        return Ok((None, None));
+    };
+    let stored = calls.ask(key.name(), |engine: &dyn Engine, by| engine.load(key, by))?;
+    let record = stored.and_then(|json| serde_json::from_slice::<Option<Record>>(&json).ok());
+    let left = holder.remaining;
+    Ok((Some(Leader::of(holder, record.flatten())), left))
+}
+
+impl Leader {
+    fn of(holder: Holder, record: Option<Record>) -> Self {
+        let token = holder.token.unwrap_or(0);
+        // A later leader's record is newer than the look at the lock.
+        let record = record.filter(|(of, ..)| *of >= token);
+        let held_for = holder.held_for.unwrap_or_default();
+        let began = time::wall().saturating_sub(held_for);
+        let (token, party, began, value) = match record {
+            Some((token, party, since, value)) => {
+                let began = Duration::from_millis(since);
+                (token, Party::of(&party), began, value)
+            }
+            None => (token, holder.party, began, None),
+        };
+        let (label, host, pid) = party.map_or_else(Default::default, |party| {
+            (party.label, party.host, party.pid)
+        });
+        Leader {
+            label,
+            host,
+            pid,
+            since: UNIX_EPOCH + began,
+            token,
+            value,
+        }
+    }
+}
+
+/// After a look in vain the next one is made soon.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The thread that tells one channel who leads.
+struct Observing {
+    /// It doesn't keep its locker alive.
+    core: Weak<Core>,
+    ended_by: Cancel,
+    key: Key,
+    watch: Box<dyn Watch>,
+    sender: channel::Sender<Option<Leader>>,
+}
+
+impl Observing {
+    /// Begins to watch, and looks.
+    fn look(&mut self, calls: Calls<'_>) -> Result<Seen> {
+        let until = Deadline::NEVER.or(calls.ended_by);
+        self.watch.changed(&until)?;
+        look(calls, &self.key)
+    }
+
+    fn run(mut self, mut seen: Seen) {
+        let mut told = None;
+        loop {
+            let (leader, left) = seen;
+            if told.as_ref() != Some(&leader) {
+                if !self.tell(&leader) {
+                    return;
+                }
+                told = Some(leader);
+            }
+            // A lease that ends isn't told of.
+            let Some(next) = self.look_again(left.unwrap_or(LOOK).min(LOOK)) else {
+                return;
+            };
+            seen = next;
+        }
+    }
+
+    /// Blocks until the receiver has room; false when there is none any more.
+    fn tell(&self, leader: &Option<Leader>) -> bool {
+        const PAUSE: Duration = Duration::from_millis(50);
+        loop {
+            match self.sender.send_timeout(leader.clone(), PAUSE) {
+                Ok(()) => return true,
+                Err(e) if e.is_disconnected() || self.ended_by.is_set() => return false,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Looks when something has changed, or after that time. `None`: that is over.
+    fn look_again(&mut self, within: Duration) -> Option<Seen> {
+        let mut until = Deadline::after(within).or(&self.ended_by);
+        let mut pauses = None;
+        loop {
+            let changed = self.watch.changed(&until);
+            // It doesn't keep its locker alive while it waits.
+            let core = self.core.upgrade().filter(|_| !self.ended_by.is_set())?;
+            let calls = Calls {
+                core: &core,
+                ended_by: &self.ended_by,
+            };
+            match changed.and_then(|_| look(calls, &self.key)) {
+                Ok(seen) => return Some(seen),
+                Err(e @ (Error::Unavailable { .. } | Error::Engine { .. })) => {
+                    log::debug!("who leads is looked at again: {e}");
+                }
+                Err(e) => {
+                    log::warn!("who leads isn't observed any more: {}", ErrorChain(&e));
+                    return None;
+                }
+            }
+            let pauses = pauses.get_or_insert_with(|| core.options.backoff.waits());
+            let pause = pauses.next().unwrap_or_default();
+            drop(core);
+            Deadline::after(pause).or(&self.ended_by).sleep(pause);
+            // It may have missed a change.
+            until = Deadline::after(AGAIN).or(&self.ended_by);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A stored value that a thread waits for: what all primitives have in common that wait for more than a lock.
+//!
+//! Whoever waits begins to watch, and looks then: so a change before the watch is seen, and one after it is heard of.
+
+use std::time::Duration;
+
+use crate::acquire::Calls;
+use crate::base::{Deadline, Error, Key, Result, Stored, sys::time};
+use crate::engine::{Engine, Watch};
+
+/// A value that one thread watches, within one call.
+pub(super) struct Watched<'a> {
+    calls: Calls<'a>,
+    key: &'a Key,
+    watch: Box<dyn Watch>,
+}
+
+/// After so long without a word the value is looked at: a message may be lost, as that of a process which is killed
+/// between its change and its message.
+pub(super) const LOOK: Duration = Duration::from_secs(30);
+
+impl<'a> Watched<'a> {
+    pub(super) fn new(calls: Calls<'a>, key: &'a Key) -> Result<Self> {
+        let watch = calls.core.engine.watch(key)?;
+        Ok(Watched { calls, key, watch })
+    }
+
+    /// Blocks until the value is another than that, as it was last seen, or may be; until the deadline at most.
+    pub(super) fn await_other(&mut self, seen: Option<&[u8]>, until: &Deadline) -> Result<()> {
+        let until = until.clone().or(self.calls.ended_by);
+        while !until.is_over() {
+            if self.changed(&until)? || self.load(&until)?.as_deref() != seen {
+                break;
+            }
+        }
+        self.check(&until)
+    }
+
+    /// Blocks until `look` finds something in the value, which it may do once more at the deadline.
+    pub(super) fn find<T>(
+        &mut self,
+        until: &Deadline,
+        mut look: impl FnMut(Stored) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let until = until.clone().or(self.calls.ended_by);
+        loop {
+            let found = look(self.load(&until)?)?;
+            if found.is_some() || until.is_over() {
+                self.check(&until)?;
+                return Ok(found);
+            }
+            self.changed(&until)?;
+        }
+    }
+
+    fn check(&self, until: &Deadline) -> Result<()> {
+        match until.is_cancelled() {
+            true => Err(Error::cancelled(self.key.name())),
+            false => Ok(()),
+        }
+    }
+
+    fn changed(&mut self, until: &Deadline) -> Result<bool> {
+        let watch = &mut self.watch;
+        self.calls
+            .through_outage(until, || watch.changed(&until.within(LOOK)))
+    }
+
+    fn load(&self, until: &Deadline) -> Result<Stored> {
+        let load = |engine: &dyn Engine, by: &Deadline| engine.load(self.key, by);
+        self.calls
+            .through_outage(until, || self.calls.ask(self.key.name(), load))
+    }
+}
+
+impl Calls<'_> {
+    /// Asks again for what is harmless to repeat, for as long as an outage may last, or until then.
+    fn through_outage<T>(self, until: &Deadline, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
+        let options = &self.core.options;
+        let (mut pauses, began) = (options.backoff.waits(), time::now());
+        loop {
+            match ask() {
+                Err(e @ Error::Unavailable { .. })
+                    if !until.is_over() && time::since(began) < options.outage_timeout =>
+                {
+                    log::debug!("what is waited for is asked again: {e}");
+                    until.sleep(pauses.next().unwrap_or_default());
+                }
+                answer => return answer,
+            }
+        }
+    }
+}
