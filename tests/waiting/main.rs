@@ -25,6 +25,8 @@ mod load;
 #[cfg(feature = "redis")]
 mod local;
 mod pending;
+#[cfg(all(feature = "redis", feature = "value"))]
+mod values;
 #[cfg(feature = "redis")]
 mod watch;
 
