@@ -6,7 +6,8 @@ use std::{process, sync::Arc, thread};
 
 use crosslock::crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use crosslock::{
-    CancelToken, Error, Inspection, LockGuard, LockState, Locker, LockerBuilder, Party, Result,
+    CancelToken, Error, Inspection, Leadership, LockGuard, LockState, Locker, LockerBuilder, Party,
+    Result,
 };
 use parking_lot::Mutex;
 
@@ -36,37 +37,46 @@ pub(crate) fn open(
     }
 }
 
-/// Takes the locks of the options. Returns `None` if they are taken until the wait is over.
-pub(crate) fn take(locker: &Locker, options: &Options, words: Words) -> Result<Option<LockGuard>> {
+/// What the command runs under.
+#[derive(Debug)]
+pub(crate) enum Held {
+    Lock(LockGuard),
+    Leadership(Leadership),
+}
+
+/// Takes what the options name. Returns `None` if it is taken until the wait is over.
+pub(crate) fn take(locker: &Locker, options: &Options, words: Words) -> Result<Option<Held>> {
     let names = &options.names;
     let name = names.first().map_or("", String::as_str);
-    let Some(most) = options.wait else {
-        let _line = WaitingLine::show(words, locker, names);
-        let taken = match options.mode {
-            Mode::Exclusive if names.len() > 1 => locker.lock_all(names),
-            Mode::Exclusive => locker.lock(name),
-            Mode::Shared => locker.read(name),
-            Mode::Permits { count, of } => locker.semaphore(name, of)?.acquire_many(count),
-        };
-        return taken.map(Some);
-    };
+    // The longest time has no end.
+    let most = options.wait.unwrap_or(Duration::MAX);
     let is_once = most.is_zero();
     let _line = (!is_once).then(|| WaitingLine::show(words, locker, names));
-    match options.mode {
-        Mode::Exclusive if names.len() > 1 && is_once => locker.try_lock_all(names),
-        Mode::Exclusive if names.len() > 1 => locker.try_lock_all_for(names, most),
-        Mode::Exclusive if is_once => locker.try_lock(name),
-        Mode::Exclusive => locker.try_lock_for(name, most),
+    let guard = match &options.mode {
+        Mode::Exclusive if is_once => locker.try_lock_all(names),
+        Mode::Exclusive => locker.try_lock_all_for(names, most),
         Mode::Shared if is_once => locker.try_read(name),
         Mode::Shared => locker.try_read_for(name, most),
         Mode::Permits { count, of } => {
-            let permits = locker.semaphore(name, of)?;
+            let permits = locker.semaphore(name, *of)?;
             match is_once {
-                true => permits.try_acquire_many(count),
-                false => permits.try_acquire_many_for(count, most),
+                true => permits.try_acquire_many(*count),
+                false => permits.try_acquire_many_for(*count, most),
             }
         }
-    }
+        Mode::Leading(publish) => {
+            let election = locker.election(name)?;
+            let leadership = match is_once {
+                true => election.try_campaign(),
+                false => election.try_campaign_for(most),
+            }?;
+            if let (Some(leadership), Some(text)) = (&leadership, publish) {
+                leadership.publish(text)?;
+            }
+            return Ok(leadership.map(Held::Leadership));
+        }
+    };
+    Ok(guard?.map(Held::Lock))
 }
 
 /// A shorter wait shows no line.
