@@ -14,10 +14,7 @@ use crate::time;
 use crate::watch::{LONGEST, Signals};
 
 pub(crate) fn command() -> Command {
-    let follow = args::flag(
-        "follow",
-        "Show who leads, then each change, until interrupted",
-    );
+    let follow = args::flag("follow", "Also show each change");
     Command::new("leader")
         .about("Show who leads an election; exit with 1 if nobody does")
         .args([args::name().help("Name of the election"), follow.short('f')])

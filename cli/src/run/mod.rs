@@ -24,8 +24,8 @@ use rustix::process::Signal;
 pub(crate) use self::options::{command, elect_command};
 use self::{options::Options, signals::Listener, supervise::Supervisor, take::Held};
 use crate::args::{self, Globals};
-use crate::output::Words;
 use crate::status::{Failure, LOST, Outcome, Status};
+use crate::{output::Words, show};
 
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     supervised(globals, Options::of(options::RUN, matches)?)
@@ -35,7 +35,7 @@ pub(crate) fn elect(globals: &Globals, matches: &ArgMatches) -> Outcome {
     supervised(globals, Options::of(options::ELECT, matches)?)
 }
 
-fn supervised(globals: &Globals, options: Options) -> Outcome {
+fn supervised(globals: &Globals, mut options: Options) -> Outcome {
     let token = CancelToken::new();
     let cancel = token.clone();
     let listener = Listener::start(move || cancel.cancel());
@@ -47,7 +47,9 @@ fn supervised(globals: &Globals, options: Options) -> Outcome {
     let builder = builder(globals, &options)?;
     let start = Instant::now();
     let opened = take::open(&builder, options.wait, &token);
-    let options = options.after(start.elapsed());
+    options.wait = options
+        .wait
+        .map(|wait| wait.saturating_sub(start.elapsed()));
     let taken = opened.and_then(|locker| {
         let held = take::take(&locker.with_cancel(&token), &options, words)?;
         Ok((locker, held))
@@ -121,13 +123,10 @@ fn tell_taken(locker: &Locker, options: &Options, words: Words) {
     if options.is_skipped || words.quiet {
         return;
     }
-    let seen = options.names.iter().find_map(|name| {
-        let seen = locker.inspect(name).ok()?;
-        (!seen.holders.is_empty()).then_some(seen)
-    });
+    let seen = take::first_taken(locker, &options.names);
     let name = options.name();
     let text = match &seen {
-        Some(seen) => format!("{name} is taken: {}", take::holders(seen)),
+        Some(seen) => format!("{name} is taken: {}", show::held(seen)),
         None => format!("{name} is taken"),
     };
     let lock = serde_json::to_value(&seen).unwrap_or_default();

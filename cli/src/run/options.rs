@@ -54,11 +54,7 @@ pub(crate) fn command() -> Command {
 }
 
 pub(crate) fn elect_command() -> Command {
-    let publish = option(
-        "publish",
-        "TEXT",
-        "Text that `leader` shows, such as an address",
-    );
+    let publish = option("publish", "TEXT", "Text that `leader` shows");
     running(ELECT, "NAME", args::name().help("Name of the election"))
         .about("Win an election, run a command while leading, and exit with its status")
         .arg(publish)
@@ -235,12 +231,6 @@ impl Options {
             inherit: has(matches, "inherit"),
             command,
         })
-    }
-
-    /// The same options, after a part of the wait.
-    pub(crate) fn after(self, waited: Duration) -> Self {
-        let wait = self.wait.map(|wait| wait.saturating_sub(waited));
-        Options { wait, ..self }
     }
 
     /// The names, as the command and people see them.
