@@ -7,8 +7,8 @@ use crosslock::{Holder, Inspection, LockState, Locker, Party};
 
 use crate::args::{self, Globals};
 use crate::output::{self, visible};
+use crate::show;
 use crate::status::{Failure, OK, Outcome, TAKEN};
-use crate::{show, time};
 
 pub(crate) fn command() -> Command {
     let yes = args::flag(
@@ -56,9 +56,11 @@ fn told(name: &str, broken: &[Holder], before: Option<&Inspection>) -> String {
     if !broken.is_empty() {
         return format!("broke {name}, held by {}", show::holders(broken));
     }
-    match before.and_then(kept_for) {
-        Some(kept) => format!("broke {name}, {kept}"),
-        None => format!("{name} is free: nobody had it"),
+    match before {
+        Some(seen) if matches!(seen.state, LockState::Kept { .. }) => {
+            format!("broke {name}, {}", show::held(seen))
+        }
+        _ => format!("{name} is free: nobody had it"),
     }
 }
 
@@ -70,7 +72,8 @@ fn wanted(locker: &Locker, name: &str) -> Result<Option<Inspection>, Failure> {
         if seen.state == LockState::Free {
             return Ok(Some(seen));
         }
-        if !answers_yes(&question(&seen)) {
+        let (lock, held) = (visible(name), show::held(&seen));
+        if !answers_yes(&format!("break {lock}, {held}? [y/N] ")) {
             return Ok(None);
         }
         let now = locker.inspect(name)?;
@@ -92,19 +95,6 @@ fn is_with_the_same(before: &Inspection, now: &Inspection) -> bool {
         who
     };
     now.state != LockState::Free && who(before) == who(now)
-}
-
-fn question(seen: &Inspection) -> String {
-    let name = visible(&seen.name);
-    let how = kept_for(seen).unwrap_or_else(|| format!("held by {}", show::holders(&seen.holders)));
-    format!("break {name}, {how}? [y/N] ")
-}
-
-/// Describes a lock that stays taken without a holder.
-fn kept_for(seen: &Inspection) -> Option<String> {
-    let is_kept = matches!(seen.state, LockState::Kept { .. });
-    let long = show::kept(seen).map(|remaining| format!(" for {} more", time::text(remaining)));
-    is_kept.then(|| format!("held by nobody and kept{}", long.unwrap_or_default()))
 }
 
 fn answers_yes(question: &str) -> bool {

@@ -1,4 +1,4 @@
-//! The program `crosslock`: runs commands under a lock, and shows the holders and waiters of locks.
+//! The program `crosslock`: runs commands under a lock or as a leader, and shows the holders and waiters of locks.
 //!
 //! Each verb is a module with its arguments and its work. All verbs use these: `args` has the common options, `time`
 //! parses and formats times, `status` has the exit statuses, `output` writes for people and programs, `table` aligns
@@ -17,6 +17,7 @@ mod break_lock;
 mod doctor;
 mod documents;
 mod free;
+mod leader;
 mod ls;
 mod output;
 #[cfg(target_os = "linux")]
@@ -36,6 +37,9 @@ const VERBS: &[Verb] = &[
     // It needs signals and clocks that exist on Linux alone.
     #[cfg(target_os = "linux")]
     Verb(run::command, run::run),
+    #[cfg(target_os = "linux")]
+    Verb(run::elect_command, run::elect),
+    Verb(leader::command, leader::run),
     Verb(free::wait_command, free::wait),
     Verb(free::test_command, free::test),
     Verb(ls::command, ls::run),
@@ -114,9 +118,11 @@ fn told_by_clap(error: &clap::Error) -> ExitCode {
             .take_while(|one| *one != "--")
             .any(|one| one == arg)
     };
-    if error.kind() == ErrorKind::UnknownArgument && is_given("run") && !args.contains(&"--".into())
-    {
-        text += "\nput `--` before the command: crosslock run NAME -- COMMAND [ARG]...\n";
+    let verb = ["run", "elect"].into_iter().find(|verb| is_given(verb));
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    if let Some(verb) = verb.filter(|_| is_unknown && !args.contains(&"--".into())) {
+        let usage = format!("crosslock {verb} NAME -- COMMAND [ARG]...");
+        text += &format!("\nput `--` before the command: {usage}\n");
     }
     if is_given("--json") {
         let (json, quiet) = (true, is_given("-q"));

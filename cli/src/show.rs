@@ -172,6 +172,15 @@ pub(crate) fn holders(holders: &[Holder]) -> String {
     }
 }
 
+/// In a sentence: who holds a lock, or for how long it is kept.
+pub(crate) fn held(seen: &Inspection) -> String {
+    if !matches!(seen.state, LockState::Kept { .. }) {
+        return format!("held by {}", holders(&seen.holders));
+    }
+    let long = kept(seen).map(|remaining| format!(" for {} more", time::text(remaining)));
+    format!("held by nobody and kept{}", long.unwrap_or_default())
+}
+
 /// In a sentence: `web-3/99 "deploy 4712" for 3 s`.
 pub(crate) fn waiter(waiter: &Waiter) -> String {
     who(waiter.party.as_ref(), waiter.waited_for)

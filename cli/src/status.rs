@@ -10,7 +10,8 @@ use crosslock::Error;
 pub(crate) struct Status(pub(crate) u8);
 
 pub(crate) const OK: Status = Status(0);
-/// The answer of `test`, `tasks` and `doctor`: the lock isn't free, a task isn't in that state, or a guarantee is weak.
+/// The answer of `test`, `leader`, `tasks` and `doctor`: the lock isn't free, nobody leads, a task isn't in that state,
+/// or a guarantee is weak.
 pub(crate) const NO: Status = Status(1);
 /// The arguments are wrong, or the engine doesn't support them.
 pub(crate) const USAGE: Status = Status(64);

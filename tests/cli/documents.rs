@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 
 use crate::tool::Place;
 
-const VERBS: [&str; 8] = [
+const VERBS: [&str; 10] = [
+    "elect",
+    "leader",
     "ls",
     "show",
     "break",

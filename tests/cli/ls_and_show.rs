@@ -118,7 +118,7 @@ fn holder_steers_no_terminal_by_what_run_says() {
     let done = place.tool("run a -n -- true").done();
     assert!(done.err.contains(r"h\u{1b}[2J/1"), "{:?}", done.err);
     let screen = on_terminal(&place, "$X run a -w 2s -- true", "").out;
-    assert!(screen.contains("waiting for a: h"), "{screen:?}");
+    assert!(screen.contains("waiting for a: held by h"), "{screen:?}");
     for text in [&done.err, &screen] {
         assert!(
             !text.contains("\x1b[2J") && !text.contains('\u{202e}'),

@@ -8,6 +8,7 @@ mod contention;
 mod death;
 mod doctor;
 mod documents;
+mod elections;
 mod golden;
 mod holders;
 mod loss;

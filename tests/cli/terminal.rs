@@ -211,7 +211,7 @@ fn waiting_line_tells_who_has_the_lock_and_is_cleared() {
     terminal.types("$X run a -- echo entered; echo status $?\n");
     terminal.shows("waiting for a: ");
     terminal.shows(&format!(
-        "/{} \"deploy\" has had it for ",
+        "/{} \"deploy\" for ",
         holder.pid().as_raw_nonzero()
     ));
     end(&place, "end");

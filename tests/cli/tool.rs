@@ -75,7 +75,16 @@ impl Place {
 
     /// `run` with these options, and a command for the shell.
     pub(crate) fn run(&self, options: &str, script: &str) -> Tool {
-        let mut args = vec!["run"];
+        self.running("run", options, script)
+    }
+
+    /// The same with `elect`.
+    pub(crate) fn elect(&self, options: &str, script: &str) -> Tool {
+        self.running("elect", options, script)
+    }
+
+    fn running(&self, verb: &str, options: &str, script: &str) -> Tool {
+        let mut args = vec![verb];
         args.extend(options.split(' '));
         args.extend(["--", "sh", "-c", script]);
         self.tool_with(&args)

@@ -77,21 +77,23 @@ fn one_lock_is_watched_by_its_name_and_for_as_long_as_asked() {
 #[test]
 fn reader_that_goes_ends_it_without_a_word() {
     let (_server, place) = Place::with_server();
-    let _holder = holder(&place, "deploy", "end");
-    let mut tool = place.tool("watch");
-    let command = tool.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = command.spawn().expect("start the tool");
-    let mut line = String::new();
-    let mut reader = BufReader::new(process.stdout.take().expect("it is piped"));
-    reader.read_line(&mut line).expect("read a line");
-    assert!(line.contains("holds"), "{line}");
-    // Nothing happens to the lock that there would be to write.
-    drop(reader);
-    wait_until("the tool to end", PATIENCE, || {
-        process.try_wait().expect("wait for the tool").is_some()
-    });
-    let output = process.wait_with_output().expect("it has ended");
-    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+    let holder = holder(&place, "deploy", "end");
+    for verb in ["watch", "leader --follow deploy"] {
+        let mut tool = place.tool(verb);
+        let command = tool.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("start the tool");
+        let mut line = String::new();
+        let mut reader = BufReader::new(process.stdout.take().expect("it is piped"));
+        reader.read_line(&mut line).expect("read a line");
+        assert!(line.contains(&format!("/{}\t", pid(&holder))), "{line}");
+        // Nothing happens to the lock that there would be to write.
+        drop(reader);
+        wait_until("the tool to end", PATIENCE, || {
+            process.try_wait().expect("wait for the tool").is_some()
+        });
+        let output = process.wait_with_output().expect("it has ended");
+        assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+    }
     end(&place, "end");
 }
 

@@ -1,7 +1,7 @@
-//! `run`: takes a lock, runs a command, and exits with its status.
+//! `run` and `elect`: take a lock or win an election, run a command, and exit with its status.
 //!
-//! The lock is released when the command ends. If the lock is lost, the command is stopped: `timing` says when,
-//! `supervise` how.
+//! To lead is to hold the lock of the election's name. The lock is released when the command ends. If the lock is lost,
+//! the command is stopped: `timing` says when, `supervise` how.
 
 pub(crate) mod child;
 mod group;
@@ -17,18 +17,25 @@ use std::process::{Child, Command};
 use std::{fs::File, io, os::unix::process::CommandExt as _, time::Instant};
 
 use clap::ArgMatches;
-use crosslock::{CancelToken, LockGuard, Locker, LockerBuilder};
+use crosslock::{CancelToken, Locker, LockerBuilder};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::Signal;
 
-pub(crate) use self::options::command;
-use self::{options::Options, signals::Listener, supervise::Supervisor};
+pub(crate) use self::options::{command, elect_command};
+use self::{options::Options, signals::Listener, supervise::Supervisor, take::Held};
 use crate::args::{self, Globals};
-use crate::output::Words;
 use crate::status::{Failure, LOST, Outcome, Status};
+use crate::{output::Words, show};
 
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
-    let options = Options::of(matches)?;
+    supervised(globals, Options::of(options::RUN, matches)?)
+}
+
+pub(crate) fn elect(globals: &Globals, matches: &ArgMatches) -> Outcome {
+    supervised(globals, Options::of(options::ELECT, matches)?)
+}
+
+fn supervised(globals: &Globals, mut options: Options) -> Outcome {
     let token = CancelToken::new();
     let cancel = token.clone();
     let listener = Listener::start(move || cancel.cancel());
@@ -40,17 +47,19 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let builder = builder(globals, &options)?;
     let start = Instant::now();
     let opened = take::open(&builder, options.wait, &token);
-    let options = options.after(start.elapsed());
+    options.wait = options
+        .wait
+        .map(|wait| wait.saturating_sub(start.elapsed()));
     let taken = opened.and_then(|locker| {
-        let guard = take::take(&locker.with_cancel(&token), &options, words)?;
-        Ok((locker, guard))
+        let held = take::take(&locker.with_cancel(&token), &options, words)?;
+        Ok((locker, held))
     });
     // A signal that arrived while the lock was granted ends the wait too, and releases the lock.
     if let Some(signal) = listener.end_of_wait() {
         return Ok(Status::of_signal(signal.as_raw()));
     }
     match taken? {
-        (_, Some(guard)) => under_lock(guard, &options, words, listener),
+        (_, Some(held)) => under_lock(held, &options, words, listener),
         (locker, None) => {
             tell_taken(&locker, &options, words);
             Ok(options.taken)
@@ -72,7 +81,11 @@ fn builder(globals: &Globals, options: &Options) -> Result<LockerBuilder, Failur
     })
 }
 
-fn under_lock(guard: LockGuard, options: &Options, words: Words, listener: Listener) -> Outcome {
+fn under_lock(held: Held, options: &Options, words: Words, listener: Listener) -> Outcome {
+    let guard = match &held {
+        Held::Lock(guard) => guard,
+        Held::Leadership(leadership) => leadership,
+    };
     if let Some(least) = options.at_least {
         guard.at_least_for(least);
     }
@@ -81,23 +94,27 @@ fn under_lock(guard: LockGuard, options: &Options, words: Words, listener: Liste
         ("token", guard.fencing_token().into()),
     ];
     words.note("acquired", &facts);
-    let status = Supervisor::start(&guard, options, words, listener)?.until_over()?;
+    let status = Supervisor::start(guard, options, words, listener)?.until_over()?;
     if status == LOST && !options.inherit {
         // The loss was reported, and nothing is left to release. If the command exited with this status, the drop
         // releases.
         return Ok(status);
     }
-    release(guard, options, words);
+    release(held, options, words);
     Ok(status)
 }
 
 /// A failure here doesn't change the exit status: the command has done its work.
-fn release(guard: LockGuard, options: &Options, words: Words) {
+fn release(held: Held, options: &Options, words: Words) {
     if options.inherit {
         // Children of the command may have inherited the lock: unlocking would take it from them.
-        return std::mem::forget(guard);
+        return std::mem::forget(held);
     }
-    if let Err(e) = guard.unlock() {
+    let released = match held {
+        Held::Lock(guard) => guard.unlock(),
+        Held::Leadership(leadership) => leadership.resign(),
+    };
+    if let Err(e) = released {
         words.say_why("release_failed", &Failure::from(e).text);
     }
 }
@@ -106,13 +123,10 @@ fn tell_taken(locker: &Locker, options: &Options, words: Words) {
     if options.is_skipped || words.quiet {
         return;
     }
-    let seen = options.names.iter().find_map(|name| {
-        let seen = locker.inspect(name).ok()?;
-        (!seen.holders.is_empty()).then_some(seen)
-    });
+    let seen = take::first_taken(locker, &options.names);
     let name = options.name();
     let text = match &seen {
-        Some(seen) => format!("{name} is taken: {}", take::holders(seen)),
+        Some(seen) => format!("{name} is taken: {}", show::held(seen)),
         None => format!("{name} is taken"),
     };
     let lock = serde_json::to_value(&seen).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The arguments of `run`.
+//! The arguments of `run` and `elect`.
 
 use std::{env, ffi::OsString, str::FromStr, time::Duration};
 
@@ -32,21 +32,42 @@ pub(crate) struct Options {
 }
 
 /// How the lock is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Exclusive,
     Shared,
-    Permits { count: u32, of: u32 },
+    Permits {
+        count: u32,
+        of: u32,
+    },
+    /// As the leader of an election, who publishes a text.
+    Leading(Option<String>),
 }
 
+pub(crate) const RUN: &str = "run";
+pub(crate) const ELECT: &str = "elect";
+
 pub(crate) fn command() -> Command {
-    Command::new("run")
+    running(RUN, "NAME...", names())
         .about("Take a lock, run a command, and exit with its status")
-        .override_usage(
-            "crosslock run [OPTIONS] NAME... -- COMMAND [ARG]...\n\
-             \x20      crosslock run [OPTIONS] NAME... -c STRING",
-        )
-        .args([names(), command_and_args(), shell()])
+        .args(sharing())
+}
+
+pub(crate) fn elect_command() -> Command {
+    let publish = option("publish", "TEXT", "Text that `leader` shows");
+    running(ELECT, "NAME", args::name().help("Name of the election"))
+        .about("Win an election, run a command while leading, and exit with its status")
+        .arg(publish)
+}
+
+/// What both verbs have in common.
+fn running(verb: &'static str, named: &str, names: Arg) -> Command {
+    let usage = format!("crosslock {verb} [OPTIONS] {named}");
+    Command::new(verb)
+        .override_usage(format!(
+            "{usage} -- COMMAND [ARG]...\n       {usage} -c STRING"
+        ))
+        .args([names, command_and_args(), shell()])
         .args(waiting())
         .args(holding())
         .args(stopping())
@@ -60,10 +81,8 @@ Exit status: the command's, or 128+N if signal N ended it; 64 wrong usage; 69 lo
 126 the command can't be executed; 127 the command wasn't found.";
 
 fn names() -> Arg {
-    Arg::new("names")
-        .value_name("NAME")
+    args::name()
         .num_args(1..)
-        .required(true)
         .help("Name of the lock; with several names, the command waits until it holds all of them")
 }
 
@@ -106,7 +125,7 @@ fn waiting() -> [Arg; 4] {
     ]
 }
 
-fn holding() -> [Arg; 6] {
+fn sharing() -> [Arg; 3] {
     [
         flag(
             "shared",
@@ -120,6 +139,16 @@ fn holding() -> [Arg; 6] {
         )
         .short('p')
         .value_parser(permits),
+        flag(
+            "inherit",
+            "With file: let the command and its children inherit the lock, as flock(1) does",
+        )
+        .conflicts_with("at-least"),
+    ]
+}
+
+fn holding() -> [Arg; 3] {
+    [
         time(
             "ttl",
             "Time until the lock is free if this machine crashes [default: 20s, longer with a long --kill-after]",
@@ -133,11 +162,6 @@ fn holding() -> [Arg; 6] {
             "TEXT",
             "Text that other users see beside your host and process",
         ),
-        flag(
-            "inherit",
-            "With file: let the command and its children inherit the lock, as flock(1) does",
-        )
-        .conflicts_with("at-least"),
     ]
 }
 
@@ -176,19 +200,19 @@ fn signal(text: &str) -> Result<Signal, String> {
 }
 
 impl Options {
-    pub(crate) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
+    pub(crate) fn of(verb: &str, matches: &ArgMatches) -> Result<Self, Failure> {
         let time = |name| args::duration(matches, name);
-        let names = matches.get_many::<String>("names").into_iter().flatten();
+        let names = matches.get_many::<String>("name").into_iter().flatten();
         let names: Vec<_> = names.cloned().collect();
         let command = program(matches);
         if command.is_empty() {
-            return Err(without_command(&names));
+            return Err(without_command(verb, &names));
         }
         let timing = Timing::new(time("ttl"), time("kill-after").unwrap_or_default());
         let is_skipped = matches.get_flag("skip");
         let own_status = matches.get_one::<u8>("conflict-exit-code");
         Ok(Options {
-            mode: mode(matches, names.len())?,
+            mode: mode(verb, matches, names.len())?,
             names,
             wait: match matches.get_flag("nonblock") {
                 true => Some(Duration::ZERO),
@@ -204,15 +228,9 @@ impl Options {
             max_run: time("max-run"),
             signal: matches.get_one("signal").copied().unwrap_or(Signal::TERM),
             label: args::text(matches, "label").map(str::to_owned),
-            inherit: matches.get_flag("inherit"),
+            inherit: has(matches, "inherit"),
             command,
         })
-    }
-
-    /// The same options, after a part of the wait.
-    pub(crate) fn after(self, waited: Duration) -> Self {
-        let wait = self.wait.map(|wait| wait.saturating_sub(waited));
-        Options { wait, ..self }
     }
 
     /// The names, as the command and people see them.
@@ -221,9 +239,18 @@ impl Options {
     }
 }
 
-fn mode(matches: &ArgMatches, names: usize) -> Result<Mode, Failure> {
-    let permits = matches.get_one::<Mode>("permit").copied();
-    let shared = matches.get_flag("shared").then_some(Mode::Shared);
+/// Whether a flag is given that `elect` doesn't have.
+fn has(matches: &ArgMatches, flag: &str) -> bool {
+    matches!(matches.try_get_one(flag), Ok(Some(true)))
+}
+
+fn mode(verb: &str, matches: &ArgMatches, names: usize) -> Result<Mode, Failure> {
+    if verb == ELECT {
+        let publish = args::text(matches, "publish");
+        return Ok(Mode::Leading(publish.map(str::to_owned)));
+    }
+    let permits = matches.get_one::<Mode>("permit").cloned();
+    let shared = has(matches, "shared").then_some(Mode::Shared);
     match permits.or(shared) {
         Some(_) if names > 1 => Err(Failure::usage(
             "--shared and -p take one name: several names are taken exclusively",
@@ -233,14 +260,14 @@ fn mode(matches: &ArgMatches, names: usize) -> Result<Mode, Failure> {
 }
 
 /// The user may have forgotten `--`: then names are the command.
-fn without_command(names: &[String]) -> Failure {
+fn without_command(verb: &str, names: &[String]) -> Failure {
     let name = names.first().map_or("NAME", String::as_str);
     let command = match names.get(1..) {
         Some(words @ [_, ..]) => words.join(" "),
         _ => "COMMAND".to_owned(),
     };
     Failure::usage(format!(
-        "the command is missing: put `--` before the command: crosslock run {name} -- {command}"
+        "the command is missing: put `--` before the command: crosslock {verb} {name} -- {command}"
     ))
 }
 
@@ -259,10 +286,10 @@ mod tests {
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Options, String> {
-        let args = ["run"].iter().chain(args);
+        let args = [RUN].iter().chain(args);
         let matches = command().try_get_matches_from(args);
         let matches = matches.map_err(|e| e.to_string())?;
-        Options::of(&matches).map_err(|failure| failure.text)
+        Options::of(RUN, &matches).map_err(|failure| failure.text)
     }
 
     #[test]

@@ -6,13 +6,14 @@ use std::{process, sync::Arc, thread};
 
 use crosslock::crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use crosslock::{
-    CancelToken, Error, Inspection, LockGuard, LockState, Locker, LockerBuilder, Party, Result,
+    CancelToken, Error, Inspection, Leadership, LockGuard, LockState, Locker, LockerBuilder, Party,
+    Result,
 };
 use parking_lot::Mutex;
 
 use super::options::{Mode, Options};
 use crate::output::{Words, visible, write_to_stderr};
-use crate::{table::size_of, time::text};
+use crate::{show, table::size_of};
 
 /// Opens a locker. An outage is tolerated for as long as by a call that takes a lock.
 pub(crate) fn open(
@@ -36,37 +37,46 @@ pub(crate) fn open(
     }
 }
 
-/// Takes the locks of the options. Returns `None` if they are taken until the wait is over.
-pub(crate) fn take(locker: &Locker, options: &Options, words: Words) -> Result<Option<LockGuard>> {
+/// What the command runs under.
+#[derive(Debug)]
+pub(crate) enum Held {
+    Lock(LockGuard),
+    Leadership(Leadership),
+}
+
+/// Takes what the options name. Returns `None` if it is taken until the wait is over.
+pub(crate) fn take(locker: &Locker, options: &Options, words: Words) -> Result<Option<Held>> {
     let names = &options.names;
     let name = names.first().map_or("", String::as_str);
-    let Some(most) = options.wait else {
-        let _line = WaitingLine::show(words, locker, names);
-        let taken = match options.mode {
-            Mode::Exclusive if names.len() > 1 => locker.lock_all(names),
-            Mode::Exclusive => locker.lock(name),
-            Mode::Shared => locker.read(name),
-            Mode::Permits { count, of } => locker.semaphore(name, of)?.acquire_many(count),
-        };
-        return taken.map(Some);
-    };
+    // The longest time has no end.
+    let most = options.wait.unwrap_or(Duration::MAX);
     let is_once = most.is_zero();
     let _line = (!is_once).then(|| WaitingLine::show(words, locker, names));
-    match options.mode {
-        Mode::Exclusive if names.len() > 1 && is_once => locker.try_lock_all(names),
-        Mode::Exclusive if names.len() > 1 => locker.try_lock_all_for(names, most),
-        Mode::Exclusive if is_once => locker.try_lock(name),
-        Mode::Exclusive => locker.try_lock_for(name, most),
+    let guard = match &options.mode {
+        Mode::Exclusive if is_once => locker.try_lock_all(names),
+        Mode::Exclusive => locker.try_lock_all_for(names, most),
         Mode::Shared if is_once => locker.try_read(name),
         Mode::Shared => locker.try_read_for(name, most),
         Mode::Permits { count, of } => {
-            let permits = locker.semaphore(name, of)?;
+            let permits = locker.semaphore(name, *of)?;
             match is_once {
-                true => permits.try_acquire_many(count),
-                false => permits.try_acquire_many_for(count, most),
+                true => permits.try_acquire_many(*count),
+                false => permits.try_acquire_many_for(*count, most),
             }
         }
-    }
+        Mode::Leading(publish) => {
+            let election = locker.election(name)?;
+            let leadership = match is_once {
+                true => election.try_campaign(),
+                false => election.try_campaign_for(most),
+            }?;
+            if let (Some(leadership), Some(text)) = (&leadership, publish) {
+                leadership.publish(text)?;
+            }
+            return Ok(leadership.map(Held::Leadership));
+        }
+    };
+    Ok(guard?.map(Held::Lock))
 }
 
 /// A shorter wait shows no line.
@@ -119,11 +129,14 @@ impl WaitingLine {
     }
 }
 
-/// Draws nothing if the engine doesn't answer.
-fn draw(words: Words, locker: &Locker, names: &[String], line: &Mutex<Line>) {
-    // With several names, the line shows the first one that is taken.
+/// The first of the locks that is taken, if the engine answers.
+pub(crate) fn first_taken(locker: &Locker, names: &[String]) -> Option<Inspection> {
     let mut seen = names.iter().filter_map(|name| locker.inspect(name).ok());
-    let Some(seen) = seen.find(|seen| seen.state != LockState::Free) else {
+    seen.find(|seen| seen.state != LockState::Free)
+}
+
+fn draw(words: Words, locker: &Locker, names: &[String], line: &Mutex<Line>) {
+    let Some(seen) = first_taken(locker, names) else {
         return;
     };
     let mut line = line.lock();
@@ -149,9 +162,9 @@ impl Drop for WaitingLine {
     }
 }
 
-/// `waiting for deploy: web-2/4711 "deploy 4711" has had it for 12 s, 2 before you`.
+/// `waiting for deploy: held by web-2/4711 "deploy 4711" for 12 s, 2 before you`.
 fn describe(seen: &Inspection) -> String {
-    let mut line = format!("waiting for {}: {}", seen.name, holders(seen));
+    let mut line = format!("waiting for {}: {}", seen.name, show::held(seen));
     let waiters = &mut seen.waiters.iter().map(|waiter| &waiter.party);
     let before = waiters.position(|party| party.as_ref().is_some_and(is_own));
     if let Some(before @ 1..) = before {
@@ -164,26 +177,6 @@ fn describe(seen: &Inspection) -> String {
 fn is_own(party: &Party) -> bool {
     let system = rustix::system::uname();
     party.pid == process::id() && *party.host == *system.nodename().to_string_lossy()
-}
-
-/// Describes the holders of a lock for people.
-pub(crate) fn holders(seen: &Inspection) -> String {
-    let Some(holder) = seen.holders.first() else {
-        return match seen.state {
-            LockState::Kept { .. } => "nobody has it, it is kept".to_owned(),
-            _ => "somebody has it".to_owned(),
-        };
-    };
-    let party = holder.party.as_ref().map(Party::to_string);
-    let mut line = party.unwrap_or_else(|| "a program that isn't crosslock".to_owned());
-    let is_one = seen.holders.len() == 1;
-    line += &match (holder.held_for, is_one) {
-        (Some(held), true) => format!(" has had it for {}", text(held)),
-        (Some(held), false) => format!(" and others have it, for {} by now", text(held)),
-        (None, true) => " has it".to_owned(),
-        (None, false) => " and others have it".to_owned(),
-    };
-    line
 }
 
 /// Replaces the line in one write. It is cut at the terminal's edge: a wrapped line couldn't be cleared.

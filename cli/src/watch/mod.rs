@@ -121,13 +121,13 @@ fn look(locker: &Locker, name: Option<&str>) -> Result<View, Failure> {
 }
 
 /// A signal that arrives just before a pause is noticed after this time at the latest.
-const LONGEST: Duration = Duration::from_millis(100);
+pub(crate) const LONGEST: Duration = Duration::from_millis(100);
 
 /// Notices the signals that end the program. They cut a pause short, and so does the end of the reader.
-struct Signals(Arc<AtomicUsize>);
+pub(crate) struct Signals(Arc<AtomicUsize>);
 
 impl Signals {
-    fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, Failure> {
         let heard = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let number = usize::try_from(signal).unwrap_or(0);
@@ -148,7 +148,7 @@ impl Signals {
     }
 
     /// Pauses until `then`. Returns a status if the program has to end before.
-    fn pause_until(&self, then: Instant) -> Option<Status> {
+    pub(crate) fn pause_until(&self, then: Instant) -> Option<Status> {
         loop {
             if let Some(status) = self.status() {
                 return Some(status);
