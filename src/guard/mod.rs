@@ -239,11 +239,11 @@ impl LockGuard {
     /// # }
     /// ```
     pub fn verify(&self) -> Result<()> {
-        self.change(Change::Verify)
+        self.change(Change::Verify, &Deadline::NEVER)
     }
 
     /// Makes a change after which the lock is still this guard's.
-    fn change(&self, change: Change<'_>) -> Result<()> {
+    fn change(&self, change: Change<'_>, by: &Deadline) -> Result<()> {
         self.check()?;
         let Some((owner, granted)) = self.monitor.proof() else {
             return Err(self.lost_error());
@@ -255,7 +255,7 @@ impl LockGuard {
             granted: Some(granted),
         };
         let engine = &self.core.engine;
-        match engine.change(request, change, &Deadline::NEVER)? {
+        match engine.change(request, change, by)? {
             Outcome::Done(_) => {}
             Outcome::Gone(gone) => self.monitor.lose(gone.reason()),
         }
@@ -406,8 +406,8 @@ impl LockGuard {
     }
 
     /// Stores another one, and goes on holding the lock.
-    pub(crate) fn store_value(&self, value: &[u8]) -> Result<()> {
-        self.change(Change::Store(value))
+    pub(crate) fn store_value(&self, value: &[u8], by: &Deadline) -> Result<()> {
+        self.change(Change::Store(value), by)
     }
 
     /// Who holds it, as others see that; `None` once it is lost.

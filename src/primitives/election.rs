@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::acquire::Calls;
+use crate::base::limits::{GRACE, RELEASE};
 use crate::base::sys::{self, channel, time};
 use crate::base::{Cancel, Claim, Deadline, Error, ErrorChain, Holder, Key, Mode, Party, Result};
 use crate::core::Core;
@@ -157,8 +158,8 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::lock`], and those of [`Leadership::publish`] when it can't tell that it leads: then it
-    /// doesn't.
+    /// Those of [`Locker::lock`]. A leader that can't say so leads all the same, and logs that: those that observe find it
+    /// later.
     ///
     /// # Examples
     ///
@@ -169,7 +170,8 @@ impl Election {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn campaign(&self) -> Result<Leadership> {
-        Leadership::of(self.locker.calls().lock(&self.claim)?)
+        let guard = self.locker.calls().lock(&self.claim)?;
+        Ok(Leadership::of(guard, Duration::MAX))
     }
 
     /// Leads if nobody else does, without waiting; else returns `None`.
@@ -189,7 +191,7 @@ impl Election {
     /// ```
     pub fn try_campaign(&self) -> Result<Option<Leadership>> {
         let guard = self.locker.calls().try_lock(&self.claim)?;
-        guard.map(Leadership::of).transpose()
+        Ok(guard.map(|guard| Leadership::of(guard, Duration::MAX)))
     }
 
     /// Waits to lead for as long as `timeout`; else returns `None`.
@@ -208,8 +210,12 @@ impl Election {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_campaign_for(&self, timeout: Duration) -> Result<Option<Leadership>> {
+        let began = time::now();
         let guard = self.locker.calls().try_lock_for(&self.claim, timeout)?;
-        guard.map(Leadership::of).transpose()
+        Ok(guard.map(|guard| {
+            let left = timeout.saturating_sub(time::since(began));
+            Leadership::of(guard, left)
+        }))
     }
 
     /// The same until a point in time.
@@ -229,8 +235,7 @@ impl Election {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn try_campaign_until(&self, deadline: Instant) -> Result<Option<Leadership>> {
-        let guard = self.locker.calls().try_lock_until(&self.claim, deadline)?;
-        guard.map(Leadership::of).transpose()
+        self.try_campaign_for(deadline.saturating_duration_since(time::now()))
     }
 
     /// Says who leads; `None` when nobody does.
@@ -296,11 +301,15 @@ impl Election {
 }
 
 impl Leadership {
-    fn of(guard: LockGuard) -> Result<Self> {
+    /// Says that it leads, within that time.
+    fn of(guard: LockGuard, within: Duration) -> Self {
         let since = time::wall().as_millis().try_into().unwrap_or(0);
         let leadership = Leadership { guard, since };
-        leadership.tell(None)?;
-        Ok(leadership)
+        let by = Deadline::after(within.saturating_add(GRACE)).within(RELEASE);
+        if let Err(e) = leadership.tell(None, &by) {
+            log::warn!("a leader can't say that it leads: {}", ErrorChain(&e));
+        }
+        leadership
     }
 
     /// Publishes a value, such as the leader's address, in the place of the last one: one round trip. Those that
@@ -321,7 +330,7 @@ impl Leadership {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn publish(&self, value: impl Into<String>) -> Result<()> {
-        self.tell(Some(value.into()))
+        self.tell(Some(value.into()), &Deadline::NEVER)
     }
 
     /// Ends the leadership: the next one leads. One round trip.
@@ -341,11 +350,11 @@ impl Leadership {
         self.guard.release_storing(Some(NOBODY.into()))
     }
 
-    fn tell(&self, value: Option<String>) -> Result<()> {
+    fn tell(&self, value: Option<String>, by: &Deadline) -> Result<()> {
         let (token, party) = (self.guard.fencing_token(), self.guard.party());
         let record: Record = (token, party.unwrap_or_default(), self.since, value);
         let json = serde_json::to_vec(&record).unwrap_or_default();
-        self.guard.store_value(&json)
+        self.guard.store_value(&json, by)
     }
 }
 

@@ -46,7 +46,8 @@ pub enum Mode {
 /// | `lost` | the guard isn't valid | `id`, `detail` why |
 /// | `value` | the value that the lock protects | `id`, `name`, `until` the value |
 /// | `release` | before a release | `id`, `detail` how, `until` when the lease ends |
-/// | `released` | after it | `id`, `outcome`, `detail` why it was lost |
+/// | `released` | after it, or after the wait for another value behind it | `id`, `outcome`, `detail` why it was lost, or waited |
+/// | `meet`, `met` | before and after a call for a barrier | `id`, `name`, `outcome` leader, follower, none or an error |
 /// | `register` | the register has answered | `id`, `name`, `token`, `detail` its verb, `outcome`, `until` its value |
 /// | `fault`, `faulted` | before and after a fault | `id`, `process` its target, `name` of the lock that it breaks or whose server it hits, `detail` its kind, `outcome` whom it hit |
 /// | `broke` | a break has ended a lease | `id` of the fault, `name`, `token` of the lease, zero when it isn't known, `until` before it |

@@ -15,6 +15,9 @@ pub(crate) const COUNTER: &str = "counter";
 /// A semaphore.
 pub(crate) const PERMITS: &str = "permits";
 
+/// A barrier, in a namespace of its own.
+pub(crate) const MEETING: &str = "meeting";
+
 pub(crate) const NAMES: [&str; 7] = [PATIENT, HASTY, LONG, SHARED, BOTH, COUNTER, PERMITS];
 
 /// How many permits there are.

@@ -18,7 +18,8 @@ use self::lockers::{Shared, builder};
 use self::register::Register;
 use self::task::{Guard, How, Task};
 use super::delays::watch_threads;
-use super::history::{Event, History, now};
+use super::history::{Event, History, Mode, now};
+use super::names::MEETING;
 use super::watcher::watch_process;
 use support::{Child, hear, is_child, say, sockets};
 
@@ -39,6 +40,8 @@ pub(crate) const THREADS: u32 = 4;
 const OPENS_WITHIN: Duration = Duration::from_millis(400);
 /// One call in so many opens a locker of its own.
 const OWN_LOCKER_EVERY: u8 = 15;
+/// One call in so many is for a barrier.
+const MEETS_EVERY: u8 = 20;
 /// One call in so many is cancelled, if it isn't over before.
 const CANCELLED_EVERY: u8 = 8;
 
@@ -186,6 +189,10 @@ impl<'a> Worker<'a> {
         if let Some(guard) = self.adopt(&locker, number)? {
             return self.hold(guard);
         }
+        if self.rng.u8(0..MEETS_EVERY) == 0 {
+            self.meet(&locker);
+            return Ok(());
+        }
         self.task = Task::any(&mut self.rng, self.of.thread);
         (self.of.name, self.of.mode) = (self.task.name(), self.task.mode());
         let (locker, number) = if self.rng.u8(0..OWN_LOCKER_EVERY) == 0 {
@@ -202,6 +209,28 @@ impl<'a> Worker<'a> {
         }
         thread::sleep(Duration::from_micros(self.rng.u64(0..3000)));
         Ok(())
+    }
+
+    /// Comes to a barrier for two.
+    fn meet(&mut self, locker: &Locker) {
+        (self.of.name, self.of.mode) = (MEETING.to_owned(), Mode::Exclusive);
+        self.begin();
+        self.history.tell(&self.event("meet"));
+        let longest = self.ttl.mul_f64(self.rng.f64());
+        let barrier = locker
+            .with_namespace(MEETING)
+            .and_then(|apart| apart.barrier(MEETING, 2));
+        let met = barrier.and_then(|barrier| barrier.wait_for(longest));
+        let outcome = match &met {
+            Ok(Some(result)) if result.is_leader() => "leader",
+            Ok(Some(_)) => "follower",
+            Ok(None) => "none",
+            Err(error) => kind(error),
+        };
+        self.history.tell(&Event {
+            outcome: outcome.to_owned(),
+            ..self.event("met")
+        });
     }
 
     fn begin(&mut self) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::facts::{Holding, Span};
 use super::server::pid_of;
 use super::{Facts, Rules, Violation, nanos, shown, violation};
-use crate::history::Event;
+use crate::history::{Event, WAITED};
 use crate::kinds::Moves;
 
 const TIMED: Duration = Duration::from_millis(100);
@@ -103,6 +103,10 @@ pub(super) fn releases(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
         let (Some(release), Some(released)) = (holding.release, holding.released) else {
             continue;
         };
+        if released.detail == WAITED {
+            // How long the wait behind it took says nothing.
+            continue;
+        }
         let lateness = || {
             let process = released.process;
             facts.lateness.of(process, release.at, released.at)

@@ -12,6 +12,7 @@
 //! | C8 | calls give only errors that a fault allows |
 //! | C9 | the run was no idle one: every fault hit its target, and stale writes were refused |
 //! | C10 | a command under `crosslock run` is dead before another has its lock |
+//! | C11 | two meet at a barrier, of which one leads |
 //!
 //! A machine that has no time for a process makes it late, and each process writes down when it was. Such a time
 //! excuses what depends on it (C4, C7, C8, C10, and the order of a line in C6), for that process only: it, the driver,
@@ -25,6 +26,7 @@ mod explained;
 mod facts;
 mod lasting;
 mod lateness;
+mod meetings;
 mod passing;
 mod server;
 mod tokens;
@@ -105,6 +107,7 @@ pub fn judge(events: &[Event], rules: &Rules) -> Vec<Violation> {
         breaks::served,
         breaks::in_turn,
         commands::outlived,
+        meetings::of_two,
         work::done,
     ];
     judges

@@ -7,17 +7,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, MutexGuard};
+use crosslock::{Error, Leadership, LockGuard, MutexGuard};
 
 use super::Worker;
 use super::errors::{kind, reason};
 use super::handing_over::was_handed_over;
 use super::task::{Guard, Task};
-use crate::history::{Event, HANDED_OVER, Mode, now};
+use crate::history::{Event, HANDED_OVER, Mode, WAITED, now};
 use crate::names::{COUNTER, LONG};
 
 /// One lease in so many is passed on to another process.
 const PASSED_ON_EVERY: u8 = 30;
+/// One holder of a value in so many waits until that changes.
+const WAITS_EVERY: u8 = 4;
 
 impl Worker<'_> {
     pub(super) fn hold(&mut self, guard: Guard) -> io::Result<()> {
@@ -133,9 +135,55 @@ impl Worker<'_> {
                 }
                 self.release_lock(guard);
             }
+            Guard::Lead(leadership) => self.resign(leadership),
+            Guard::Value(guard) if self.rng.u8(0..WAITS_EVERY) == 0 => {
+                return Ok(self.wait_for_change(guard));
+            }
             Guard::Value(guard) => self.release_value(guard),
         }
         Ok(None)
+    }
+
+    fn resign(&mut self, leadership: Leadership) {
+        if self.rng.bool() {
+            // What others see of it is no business of the history.
+            let _ = leadership.publish("here");
+        }
+        let how = ["unlock", "drop", "panic"][self.rng.usize(0..3)];
+        let outcome = match (how, self.tell_release(how, Guard::Lead(leadership))) {
+            ("unlock", Guard::Lead(leadership)) => said(leadership.resign()),
+            (how, guard) => let_go(how, guard),
+        };
+        self.tell_released(outcome);
+    }
+
+    /// Releases, waits until another has changed the value, and takes the lock again. In the history that begins when
+    /// it is over.
+    fn wait_for_change(&mut self, mut guard: MutexGuard<u64>) -> Option<Guard> {
+        let changes = self.rng.bool();
+        *guard += u64::from(changes);
+        let (seen, longest) = (*guard, self.ttl.mul_f64(self.rng.f64()));
+        let how = if changes { "commit" } else { "unchanged" };
+        let Guard::Value(guard) = self.tell_release(how, Guard::Value(guard)) else {
+            return None;
+        };
+        let waited = MutexGuard::wait_while_for(guard, longest, |value| *value == seen);
+        self.tell_released(match &waited {
+            // A cancel ends the wait, behind the release.
+            Ok(_) | Err(Error::Cancelled { .. }) => ("ok", WAITED),
+            waited => match said(waited.as_ref()) {
+                (outcome, "") => (outcome, WAITED),
+                lost => lost,
+            },
+        });
+        let again = Guard::Value(waited.ok()?.0);
+        self.begin();
+        self.history.tell(&Event {
+            detail: "lock".to_owned(),
+            ..self.event("ask")
+        });
+        self.tell_held(&again, self.event("answer"));
+        Some(again)
     }
 
     fn release_lock(&mut self, guard: LockGuard) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crosslock::{LockGuard, Locker, MutexGuard, Result};
+use crosslock::{Leadership, LockGuard, Locker, MutexGuard, Result};
 use fastrand::Rng;
 
 use crate::history::Mode;
@@ -12,6 +12,8 @@ use crate::names::{BOTH, COUNTER, HASTY, LONG, MOST_PERMITS, PATIENT, PERMITS, S
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     Lock(&'static str),
+    /// To lead by the lock of that name.
+    Lead(&'static str),
     Read,
     Write,
     /// Two locks, in either order.
@@ -34,6 +36,7 @@ pub(super) enum How {
 /// What it gets.
 pub(super) enum Guard {
     Lock(LockGuard),
+    Lead(Leadership),
     Value(MutexGuard<u64>),
 }
 
@@ -43,7 +46,8 @@ impl Task {
         match rng.u8(0..40) {
             _ if thread == 3 => Task::Lock(LONG),
             0..12 => Task::Lock(PATIENT),
-            12..24 => Task::Lock(HASTY),
+            12..21 => Task::Lock(HASTY),
+            21..24 => Task::Lead(HASTY),
             24..29 => Task::Read,
             29..32 => Task::Write,
             32 => Task::Several([BOTH, SHARED]),
@@ -57,7 +61,7 @@ impl Task {
     /// As a history has it.
     pub(super) fn name(self) -> String {
         match self {
-            Task::Lock(name) => name.to_owned(),
+            Task::Lock(name) | Task::Lead(name) => name.to_owned(),
             Task::Read | Task::Write => SHARED.to_owned(),
             Task::Several(_) => format!("{BOTH} {SHARED}"),
             Task::Count => COUNTER.to_owned(),
@@ -79,8 +83,8 @@ impl Task {
         let timed = How::Timed(Duration::from_millis(rng.u64(1..=longest)));
         match (self, rng.u8(0..6)) {
             (Task::Lock(PATIENT), _) => How::Lock,
-            (Task::Lock(HASTY), 0 | 1) => How::Try,
-            (Task::Lock(HASTY), _) => timed,
+            (Task::Lock(HASTY) | Task::Lead(_), 0 | 1) => How::Try,
+            (Task::Lock(HASTY) | Task::Lead(_), _) => timed,
             (_, 0 | 1) => timed,
             (Task::Lock(LONG), _) => How::Lock,
             (_, 2) => How::Try,
@@ -94,6 +98,12 @@ impl Task {
             let timed = |timeout| number.try_lock_for(timeout);
             let guard = how.of(|| number.lock(), || number.try_lock(), timed)?;
             return Ok(guard.map(Guard::Value));
+        }
+        if let Task::Lead(name) = self {
+            let election = locker.election(name)?;
+            let timed = |timeout| election.try_campaign_for(timeout);
+            let leads = how.of(|| election.campaign(), || election.try_campaign(), timed)?;
+            return Ok(leads.map(Guard::Lead));
         }
         let guard = match self {
             Task::Lock(name) => how.of(
@@ -117,7 +127,7 @@ impl Task {
                 |timeout| locker.try_lock_all_for(&names, timeout),
             ),
             Task::Permits(count) => permits(locker, count, how),
-            Task::Count | Task::Adopted => unreachable!("it is had otherwise"),
+            Task::Lead(_) | Task::Count | Task::Adopted => unreachable!("it is had otherwise"),
         };
         Ok(guard?.map(Guard::Lock))
     }
@@ -172,6 +182,7 @@ impl Guard {
     pub(super) fn lease(&self) -> &LockGuard {
         match self {
             Guard::Lock(guard) => guard,
+            Guard::Lead(leadership) => leadership,
             Guard::Value(guard) => MutexGuard::lease(guard),
         }
     }
