@@ -142,6 +142,10 @@ pub use primitives::value::ValueGuard;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(all(doctest, feature = "value"))]
+#[doc = include_str!("../docs/porting.md")]
+mod porting_page {}
+
 #[cfg(all(doctest, feature = "metrics"))]
 #[doc = include_str!("../docs/metrics.md")]
 mod metrics_page {}
