@@ -30,6 +30,16 @@
 //! | `Locker::mutex` | one, with a value | `Mutex` (feature `value`) |
 //! | `Locker::rwlock` | many readers, or one writer, with a value | `RwLock` (feature `value`) |
 //!
+//! Others wait until something happens in any process (feature `value`):
+//!
+//! | call | until | gives |
+//! |---|---|---|
+//! | `MutexGuard::wait_while` | a value is stored for which a condition is false | the guard |
+//! | `Locker::once_lock` | one process has set the value | `OnceLock` |
+//! | `Locker::barrier` | a number of threads has come | `Barrier` |
+//! | `Locker::latch` | it is counted down a number of times | `Latch` |
+//! | `Locker::election` | this thread leads | `Election` |
+//!
 //! `Locker::delay_queue` (feature `delay`) gives a `DelayQueue`: tasks that are due at a time, each of which one worker
 //! takes with a lease.
 //!
@@ -72,7 +82,7 @@
 //! |---|---|---|
 //! | `redis` | yes | locks in a Redis or Valkey server, by TCP and by unix socket |
 //! | `file` | yes | locks in a directory of this host |
-//! | `value` | yes | `Mutex<T>` and `RwLock<T>`, whose values are stored as JSON |
+//! | `value` | yes | `Mutex<T>` and `RwLock<T>`, whose values are stored as JSON; what waits until something happens |
 //! | `etcd` | no | locks in etcd |
 //! | `zookeeper` | no | locks in ZooKeeper |
 //! | `testing` | no | `testing::Fake`: for tests, locks by a clock that the test moves |
@@ -141,6 +151,10 @@ pub use primitives::value::ValueGuard;
 #[cfg(all(doctest, feature = "value"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
+
+#[cfg(all(doctest, feature = "value"))]
+#[doc = include_str!("../docs/porting.md")]
+mod porting_page {}
 
 #[cfg(all(doctest, feature = "metrics"))]
 #[doc = include_str!("../docs/metrics.md")]

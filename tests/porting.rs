@@ -1,0 +1,89 @@
+//! The example of a port: both programs do the same, and few lines of them differ.
+
+#[allow(dead_code, reason = "its `main` isn't called")]
+#[path = "../examples/ported.rs"]
+mod ported;
+#[allow(dead_code, reason = "its `main` isn't called")]
+#[path = "../examples/ported_before.rs"]
+mod ported_before;
+
+use std::fs;
+
+use crosslock::Locker;
+
+/// So many lines the port may add, or change.
+const NEW: usize = 25;
+
+#[test]
+fn both_programs_have_the_same_result() {
+    let before = ported_before::run().expect("all orders are good");
+    assert_eq!(before.len(), 3, "{before:?}");
+    let locker = Locker::open("memory:porting").expect("a memory");
+    assert_eq!(ported::run(&locker).expect("all orders are good"), before);
+}
+
+#[cfg(feature = "file")]
+#[test]
+fn port_can_be_run_again_where_its_values_are_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("file://{}", directory.path().display());
+    let run = || ported::run(&Locker::open(&url).expect("a directory")).expect("it is served");
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn port_changes_few_lines() {
+    let before = code(include_str!("../examples/ported_before.rs"));
+    let after = code(include_str!("../examples/ported.rs"));
+    let common = common(&before, &after);
+    let (removed, added) = (before.len() - common, after.len() - common);
+    assert!(added <= NEW, "{added} lines are new");
+    assert!(removed <= NEW, "{removed} lines are gone");
+    let told = format!("{added} lines are new");
+    for text in [
+        include_str!("../docs/porting.md"),
+        include_str!("../examples/ported.rs"),
+    ] {
+        assert!(text.contains(&told), "{told}: say so");
+    }
+}
+
+#[test]
+fn page_links_the_differences_of_each_primitive() {
+    let page = include_str!("../docs/porting.md");
+    let links = page.split("\n[Differences from ").skip(1);
+    let files = links.filter_map(|link| link.split("](../").nth(1)?.split(')').next());
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let mut number = 0;
+    for file in files {
+        let source = fs::read_to_string(format!("{root}/{file}")).expect("a source");
+        assert!(source.contains("/// # Differences from "), "{file}");
+        number += 1;
+    }
+    assert_eq!(number, 8);
+}
+
+/// The lines of a program but for `use`, comments of the whole file, and blank ones.
+fn code(program: &str) -> Vec<&str> {
+    let is_code = |line: &&str| {
+        let is_other = line.starts_with("use ") || line.starts_with("//!");
+        !is_other && !line.trim().is_empty()
+    };
+    program.lines().filter(is_code).collect()
+}
+
+/// The length of the longest common subsequence.
+fn common(before: &[&str], after: &[&str]) -> usize {
+    // For the lines of `before` so far: the length with each number of lines of `after`.
+    let mut lengths = vec![0; after.len() + 1];
+    for line in before {
+        let last = lengths.clone();
+        for (n, other) in after.iter().enumerate() {
+            lengths[n + 1] = match line == other {
+                true => last[n] + 1,
+                false => last[n + 1].max(lengths[n]),
+            };
+        }
+    }
+    lengths[after.len()]
+}
