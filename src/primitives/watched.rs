@@ -25,11 +25,18 @@ impl<'a> Watched<'a> {
         Ok(Watched { calls, key, watch })
     }
 
-    /// Blocks until the value is another than that, as it was last seen, or may be; until the deadline at most.
-    pub(super) fn await_other(&mut self, seen: Option<&[u8]>, until: &Deadline) -> Result<()> {
+    /// Blocks until the value is another than that, as it was last seen, or may be; until the deadline at most. Who has
+    /// stored it itself may be told of just that, and looks.
+    pub(super) fn await_other(
+        &mut self,
+        seen: Option<&[u8]>,
+        is_own: bool,
+        until: &Deadline,
+    ) -> Result<()> {
         let until = until.clone().or(self.calls.ended_by);
         while !until.is_over() {
-            if self.changed(&until)? || self.load(&until)?.as_deref() != seen {
+            let is_told = self.changed(&until)?;
+            if (is_told && !is_own) || self.load(&until)?.as_deref() != seen {
                 break;
             }
         }
@@ -160,7 +167,7 @@ mod tests {
         };
         let claim = Claim::exclusive("test", "a");
         let mut watched = Watched::new(calls, &claim.key).unwrap();
-        watched.await_other(None, &Deadline::NEVER).unwrap();
+        watched.await_other(None, false, &Deadline::NEVER).unwrap();
         *engine.stored.lock() = None;
         let mut watched = Watched::new(calls, &claim.key).unwrap();
         let found = watched.find(&Deadline::NEVER, Ok).unwrap();

@@ -235,6 +235,7 @@ for_every_engine! {
             value_is_stored_that_is_changed_before_a_wait
             values_go_back_and_forth_and_none_is_missed
             all_that_wait_are_woken
+            change_by_a_condition_does_not_wake_its_own_thread
             removed_value_ends_a_wait
             value_that_comes_with_a_hand_off_ends_a_wait
             timed_wait_ends_with_the_lock_held
