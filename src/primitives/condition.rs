@@ -145,12 +145,13 @@ fn wait<T: Serialize + DeserializeOwned, L>(
         if !waits || until.is_over() {
             return Ok((this, waits));
         }
+        let is_own = this.changed;
         let seen = release(this)?;
         let watched = match &mut watched {
             Some(watched) => watched,
             None => watched.insert(Watched::new(lock.locker.calls(), &lock.claim.key)?),
         };
-        watched.await_other(seen.as_deref(), until)?;
+        watched.await_other(seen.as_deref(), is_own, until)?;
         this = ValueGuard::new(lock.lock_again()?, &lock);
     }
 }

@@ -25,11 +25,18 @@ impl<'a> Watched<'a> {
         Ok(Watched { calls, key, watch })
     }
 
-    /// Blocks until the value is another than that, as it was last seen, or may be; until the deadline at most.
-    pub(super) fn await_other(&mut self, seen: Option<&[u8]>, until: &Deadline) -> Result<()> {
+    /// Blocks until the value is another than that, as it was last seen, or may be; until the deadline at most. Who has
+    /// stored it itself may be told of just that, and looks.
+    pub(super) fn await_other(
+        &mut self,
+        seen: Option<&[u8]>,
+        is_own: bool,
+        until: &Deadline,
+    ) -> Result<()> {
         let until = until.clone().or(self.calls.ended_by);
         while !until.is_over() {
-            if self.changed(&until)? || self.load(&until)?.as_deref() != seen {
+            let is_told = self.changed(&until)?;
+            if (is_told && !is_own) || self.load(&until)?.as_deref() != seen {
                 break;
             }
         }
@@ -89,5 +96,81 @@ impl Calls<'_> {
                 answer => return answer,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::sys::sync::Mutex;
+    use crate::base::{Cancel, Claim, Options, clock::BootClock};
+    use crate::core::Core;
+    use crate::engine::{Change, Outcome, Request, Wait};
+
+    /// An engine with one value, which somebody stores while a watch of it begins.
+    #[derive(Clone, Default)]
+    struct Scripted {
+        stored: Arc<Mutex<Stored>>,
+        has_begun: bool,
+    }
+
+    impl fmt::Debug for Scripted {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("Scripted").finish_non_exhaustive()
+        }
+    }
+
+    impl Engine for Scripted {
+        fn endpoint(&self) -> &str {
+            "a script"
+        }
+
+        fn new_wait(&self) -> Box<dyn Wait> {
+            unreachable!("nobody locks")
+        }
+
+        fn change(&self, _: Request<'_>, _: Change<'_>, _: &Deadline) -> Result<Outcome> {
+            unreachable!("nobody locks")
+        }
+
+        fn load(&self, _: &Key, _: &Deadline) -> Result<Stored> {
+            Ok(self.stored.lock().clone())
+        }
+
+        fn watch(&self, _: &Key) -> Result<Box<dyn Watch>> {
+            Ok(Box::new(self.clone()))
+        }
+    }
+
+    impl Watch for Scripted {
+        fn changed(&mut self, _: &Deadline) -> Result<bool> {
+            assert!(
+                !self.has_begun,
+                "it sleeps on although the value is another"
+            );
+            self.has_begun = true;
+            *self.stored.lock() = Some(b"new".as_slice().into());
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn value_that_is_stored_while_the_watch_begins_is_seen() {
+        let engine = Arc::new(Scripted::default());
+        let core = Core::new(engine.clone(), Options::default(), Arc::new(BootClock));
+        let calls = Calls {
+            core: &Arc::new(core),
+            ended_by: &Cancel::default(),
+        };
+        let claim = Claim::exclusive("test", "a");
+        let mut watched = Watched::new(calls, &claim.key).unwrap();
+        watched.await_other(None, false, &Deadline::NEVER).unwrap();
+        *engine.stored.lock() = None;
+        let mut watched = Watched::new(calls, &claim.key).unwrap();
+        let found = watched.find(&Deadline::NEVER, Ok).unwrap();
+        assert_eq!(found.as_deref(), Some(b"new".as_slice()));
     }
 }

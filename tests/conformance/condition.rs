@@ -77,7 +77,8 @@ pub(crate) fn value_is_stored_that_is_changed_before_a_wait(place: &Place) {
         let waits = scope.spawn(|| {
             let mut guard = ours.lock().unwrap();
             *guard = 1;
-            *MutexGuard::wait_while(guard, |value| *value != 2).unwrap()
+            let waited = MutexGuard::wait_while_for(guard, PATIENCE, |value| *value != 2).unwrap();
+            *waited.0
         });
         assert_eq!(await_least(&theirs, 1), 1);
         // The closure's own change counts as well.
@@ -124,11 +125,34 @@ pub(crate) fn all_that_wait_are_woken(place: &Place) {
             .into_iter()
             .map(|one| waits_there(scope, one, 1))
             .collect();
+        let watch = Stopwatch::start();
         here.set(1).unwrap();
         for one in waits {
             assert_eq!(one.join().unwrap(), 1);
         }
+        // Had one not been told, it would have been found by a look.
+        watch.assert_within(PATIENCE);
     });
+}
+
+pub(crate) fn change_by_a_condition_does_not_wake_its_own_thread(place: &Place) {
+    let (other, ours) = (place.other(), number(place));
+    let theirs = number(&other);
+    let mut evaluated = 0;
+    thread::scope(|scope| {
+        let guard = ours.lock().unwrap();
+        let stores = scope.spawn(|| theirs.set(9));
+        let changes = |value: &mut u32| {
+            evaluated += 1;
+            *value += 1;
+            true
+        };
+        let (_, timed_out) = MutexGuard::wait_while_for(guard, 5 * SHORT, changes).unwrap();
+        assert!(timed_out);
+        stores.join().unwrap().unwrap();
+    });
+    // At first, after the other's change, and when the time is over.
+    assert!(evaluated <= 3, "{evaluated} times");
 }
 
 pub(crate) fn removed_value_ends_a_wait(place: &Place) {
@@ -137,8 +161,31 @@ pub(crate) fn removed_value_ends_a_wait(place: &Place) {
     let ours = other.mutex("a", 7).unwrap();
     thread::scope(|scope| {
         let waits = waits_there(scope, &ours, 7);
+        thread::sleep(SHORT);
         theirs.remove().unwrap();
+        let watch = Stopwatch::start();
         assert_eq!(waits.join().unwrap(), 7);
+        watch.assert_within(PATIENCE);
+    });
+}
+
+pub(crate) fn value_that_comes_with_a_hand_off_ends_a_wait(place: &Place) {
+    let (watcher, next, theirs) = (place.other(), place.other(), number(place));
+    let ours = number(&watcher);
+    thread::scope(|scope| {
+        let waits = waits_there(scope, &ours, 1);
+        thread::sleep(SHORT);
+        let mut guard = theirs.lock().unwrap();
+        let queued = scope.spawn(|| drop(next.lock("a").unwrap()));
+        wait_until("one to wait for the lock", PATIENCE, || {
+            !place.inspect("a").unwrap().waiters.is_empty()
+        });
+        *guard = 1;
+        MutexGuard::unlock(guard).unwrap();
+        let watch = Stopwatch::start();
+        queued.join().unwrap();
+        assert_eq!(waits.join().unwrap(), 1);
+        watch.assert_within(PATIENCE);
     });
 }
 

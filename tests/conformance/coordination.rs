@@ -175,6 +175,23 @@ pub(crate) fn thread_whose_lease_is_over_does_not_count(place: &Place) {
     });
 }
 
+pub(crate) fn thread_that_is_gone_without_a_word_does_not_count(place: &Place) {
+    // What it leaves is its token.
+    place
+        .mutex("a", (0, vec![0]))
+        .unwrap()
+        .set((7, vec![1]))
+        .unwrap();
+    let (here, there) = (place.barrier("a", 2), place.other().barrier("a", 2));
+    let (here, there) = (here.unwrap(), there.unwrap());
+    assert_eq!(here.wait_for(SHORT).unwrap(), None);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| there.wait_for(PATIENCE).unwrap());
+        let result = here.wait_for(PATIENCE).unwrap();
+        assert!(result.is_some() && waits.join().unwrap().is_some());
+    });
+}
+
 fn value_of(leader: &Option<Leader>) -> Option<&str> {
     leader.as_ref().and_then(|leader| leader.value.as_deref())
 }
@@ -248,6 +265,22 @@ pub(crate) fn leader_that_is_gone_is_observed(place: &Place) {
     assert!(leaders.recv_timeout(PATIENCE).unwrap().is_some());
     std::mem::forget(leadership);
     assert_eq!(leaders.recv_timeout(2 * PATIENCE).unwrap(), None);
+}
+
+pub(crate) fn record_of_a_leader_before_is_not_that_of_the_holder(place: &Place) {
+    let election = place.election("a").unwrap();
+    let leadership = election.campaign().unwrap();
+    leadership.publish("here").unwrap();
+    assert_eq!(place.break_lock("a").unwrap().len(), 1);
+    // Its record isn't stored yet.
+    let guard = place.lock("a").unwrap();
+    let leader = election.leader().unwrap().expect("there is a holder");
+    assert_eq!((leader.token, leader.value), (guard.fencing_token(), None));
+    drop(leadership);
+    assert_eq!(
+        election.leader().unwrap().unwrap().token,
+        guard.fencing_token()
+    );
 }
 
 pub(crate) fn observer_ends_with_its_locker(place: &Place) {

@@ -235,7 +235,9 @@ for_every_engine! {
             value_is_stored_that_is_changed_before_a_wait
             values_go_back_and_forth_and_none_is_missed
             all_that_wait_are_woken
+            change_by_a_condition_does_not_wake_its_own_thread
             removed_value_ends_a_wait
+            value_that_comes_with_a_hand_off_ends_a_wait
             timed_wait_ends_with_the_lock_held
             wait_is_cancelled
             condition_that_panics_releases_and_changes_nothing
@@ -251,9 +253,11 @@ for_every_engine! {
             threads_meet_again_and_again_and_one_leads
             thread_that_gives_up_does_not_count
             thread_whose_lease_is_over_does_not_count
+            thread_that_is_gone_without_a_word_does_not_count
             one_leads_and_says_so
             change_of_leader_is_observed
             leader_that_is_gone_is_observed
+            record_of_a_leader_before_is_not_that_of_the_holder
             observer_ends_with_its_locker
         }
         several {

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::{slice, sync::Arc};
 
 use super::change::try_until;
-use super::create::{open_or_create, open_to_read};
+use super::create::{open_or_create, open_to_read, replace_file};
 use super::dir::{Dir, last_of};
 use super::files::Files;
 use super::presence::{self, Presence};
@@ -129,19 +129,55 @@ fn add_to_list(root: &Arc<Dir>, key: &Key, presence: PresenceId) -> io::Result<(
     if listed.contains(&presence) {
         return Ok(());
     }
-    let mut text = format!("\n{presence}\n");
-    if listed.len() >= MANY {
+    let many = listed.len();
+    if many >= MANY {
         listed.retain(|one| !matches!(presence::is_gone(root, *one), Ok(true)));
-        text.extend(listed.iter().map(|one| format!("{one}\n")));
-        remove_list(root, key)?;
+        let all: String = listed.iter().chain([&presence]).map(line).collect();
+        // At once: whoever removes a value reads the list without the lock. Where users may not replace each other's
+        // files it grows.
+        if listed.len() < many && replace_file(root, &below, all.as_bytes()).is_ok() {
+            return Ok(());
+        }
     }
     let (file, found) = open_or_create(root, &below)?;
     // A line that a crash has cut off counts for nothing: this one begins anew.
-    file.write_all_at(text.as_bytes(), found.len())
+    file.write_all_at(line(&presence).as_bytes(), found.len())
+}
+
+fn line(presence: &PresenceId) -> String {
+    format!("\n{presence}\n")
 }
 
 fn remove_list(root: &Arc<Dir>, key: &Key) -> io::Result<()> {
     let below = watches_name(key);
     let parent = root.parent_of(&below)?.ok_or(ErrorKind::NotFound)?;
     parent.remove(last_of(&below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{opened, temp_dir};
+    use super::*;
+    use crate::base::{Claim, sys};
+
+    fn gone() -> PresenceId {
+        let id = sys::random_uuid().simple().to_string();
+        PresenceId::parse(&id).unwrap()
+    }
+
+    #[test]
+    fn long_list_loses_those_that_are_gone_and_no_others() {
+        let dir = temp_dir();
+        let root = opened(dir.path());
+        let key = Claim::exclusive("test", "a").key;
+        let here = Presence::make(&root).unwrap();
+        add_to_list(&root, &key, here.id()).unwrap();
+        for number in 1..MANY {
+            add_to_list(&root, &key, gone()).unwrap();
+            assert_eq!(list(&root, &key).unwrap().len(), number + 1);
+        }
+        let last = gone();
+        add_to_list(&root, &key, last).unwrap();
+        assert_eq!(list(&root, &key).unwrap(), [here.id(), last]);
+    }
 }
