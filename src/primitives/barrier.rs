@@ -2,7 +2,7 @@
 //!
 //! | key | holds |
 //! |---|---|
-//! | the value of the name | the number of the meeting, and the tokens of those that have come to it |
+//! | the value of the name | the number of the meeting, the tokens of those that have come to it, and of those that met last |
 //! | the name `<name>:here`, held to read | the lease of each that waits, by which the others know that it lives |
 //!
 //! Whoever comes as the last looks whether the leases of the others last, with the lock of the name held: those that
@@ -73,6 +73,7 @@ const MOST: usize = 1_000;
 /// # What breaks them
 ///
 /// - A thread that dies just before the last one comes counts until its ttl is over.
+/// - One that met, and was then stopped until its ttl was over and the next meeting was complete, comes to another.
 /// - Handles with another `n`: whoever finds as many as its own `n` completes the meeting.
 /// - A server that loses its data begins with an empty meeting. Those that wait don't notice: use
 ///   [`wait_for`](Self::wait_for).
@@ -139,13 +140,21 @@ impl BarrierWaitResult {
     }
 }
 
-/// What is stored: the number of the meeting, and the tokens of those that have come to it.
-type State = (u64, Vec<u64>);
+/// What is stored: the number of the meeting, the tokens of those that have come to it, and of those that met last.
+type State = (u64, Vec<u64>, Vec<u64>);
 
 /// One that has come, and waits.
 struct Waiting {
     presence: LockGuard,
     meeting: u64,
+}
+
+impl Waiting {
+    /// Whether it was there when its meeting became complete. One that was stopped for longer than its ttl may not have
+    /// been.
+    fn has_met(&self, (_, _, met): &State) -> bool {
+        self.presence.is_held() || met.contains(&self.presence.fencing_token())
+    }
 }
 
 enum Arrived {
@@ -235,14 +244,14 @@ impl Barrier {
         let Some(mut state) = self.lock(until)? else {
             return Ok(None);
         };
-        let (meeting, here) = &mut *state;
+        let (meeting, here, met) = &mut *state;
         here.push(presence.fencing_token());
         if here.len() >= self.n {
             let alive = self.alive()?;
             here.retain(|token| alive.contains(token));
         }
         if here.len() >= self.n {
-            (*meeting, *here) = (*meeting + 1, Vec::new());
+            (*meeting, *met) = (*meeting + 1, std::mem::take(here));
             ValueGuard::unlock(state)?;
             return Ok(Some(Arrived::Last));
         }
@@ -257,11 +266,15 @@ impl Barrier {
         let mut watched = Watched::new(calls, &self.state.claim.key)?;
         loop {
             let found = watched.find(&until.within(waiting.presence.remaining()), |stored| {
-                let (meeting, _) = self.state.parse(stored.as_deref())?;
-                Ok((meeting != waiting.meeting).then_some(()))
+                let state = self.state.parse(stored.as_deref())?;
+                Ok((state.0 != waiting.meeting).then(|| waiting.has_met(&state)))
             })?;
-            if found.is_some() {
-                return Ok(Ended::Complete);
+            if let Some(has_met) = found {
+                return Ok(if has_met {
+                    Ended::Complete
+                } else {
+                    Ended::Lost
+                });
             } else if !waiting.presence.is_held() {
                 return Ok(Ended::Lost);
             } else if until.is_over() {
@@ -282,7 +295,7 @@ impl Barrier {
             return Err(Error::unavailable(Some(name), engine.endpoint(), cause));
         };
         if state.0 != waiting.meeting {
-            return Ok(true);
+            return Ok(waiting.has_met(&state));
         }
         let own = waiting.presence.fencing_token();
         state.1.retain(|token| *token != own);

@@ -178,9 +178,9 @@ pub(crate) fn thread_whose_lease_is_over_does_not_count(place: &Place) {
 pub(crate) fn thread_that_is_gone_without_a_word_does_not_count(place: &Place) {
     // What it leaves is its token.
     place
-        .mutex("a", (0, vec![0]))
+        .mutex("a", (0, vec![0], vec![0]))
         .unwrap()
-        .set((7, vec![1]))
+        .set((7, vec![1], vec![]))
         .unwrap();
     let (here, there) = (place.barrier("a", 2), place.other().barrier("a", 2));
     let (here, there) = (here.unwrap(), there.unwrap());

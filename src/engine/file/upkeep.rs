@@ -112,6 +112,8 @@ fn remove_idle(dir: &Dir, name: &OsStr) -> io::Result<()> {
     if Identity::of(&found).is_in(dir, name.as_ref())? && is_idle {
         // Where users may not remove each other's files, its owner does.
         let _ = dir.remove(name);
+        // Whoever still waits for the value enters the list anew when it looks.
+        let _ = dir.remove(Path::new(name).with_extension("watches"));
     }
     // A child that is being spawned has a copy of the descriptor for a moment.
     file.unlock()

@@ -14,7 +14,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::pubsub::{Changes, Received};
 use crate::base::Token;
-use crate::engine::redis::bell::Bell;
+use crate::engine::redis::{bell::Bell, keys::is_of_value};
 
 #[cfg(test)]
 mod tests;
@@ -197,11 +197,7 @@ impl State {
                 return Some(waiter.bell.clone());
             }
             Received::Broken { owner, below } => self.take_back_grant(owner, *below),
-            Received::Stored { channel } => {
-                if let Some(channel) = self.channels.get_mut(&**channel) {
-                    channel.waiters.values_mut().for_each(Waiter::ask_again);
-                }
-            }
+            Received::Stored { channel } => self.ask_again(channel),
             Received::Subscribed { channel } => {
                 if let Some(channel) = self.channel_that_is(Progress::Requested, channel) {
                     channel.progress = Progress::Confirmed;
@@ -212,6 +208,10 @@ impl State {
             Received::Refused { channels } => {
                 for channel in channels {
                     self.lose(channel, Progress::Requested);
+                    // Who waits for a value doesn't ask meanwhile.
+                    if is_of_value(channel) {
+                        self.ask_again(channel);
+                    }
                 }
             }
             // While SSUBSCRIBE is on its way, this answers the SUNSUBSCRIBE before that: the server would end the new
@@ -221,6 +221,12 @@ impl State {
             Received::Other => {}
         }
         None
+    }
+
+    fn ask_again(&mut self, channel: &str) {
+        if let Some(channel) = self.channels.get_mut(channel) {
+            channel.waiters.values_mut().for_each(Waiter::ask_again);
+        }
     }
 
     fn channel_that_is(&mut self, progress: Progress, name: &str) -> Option<&mut Channel> {
