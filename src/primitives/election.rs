@@ -12,7 +12,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::acquire::Calls;
 use crate::base::limits::{GRACE, RELEASE};
 use crate::base::sys::{self, channel, time};
-use crate::base::{Cancel, Claim, Deadline, Error, ErrorChain, Holder, Key, Mode, Party, Result};
+use crate::base::{
+    Backoff, Cancel, Claim, Deadline, Error, ErrorChain, Holder, Key, Mode, Party, Result,
+};
 use crate::core::Core;
 use crate::engine::{Engine, Watch};
 use crate::{guard::LockGuard, locker::Locker};
@@ -252,7 +254,7 @@ impl Election {
     /// # Ok::<(), crosslock::Error>(())
     /// ```
     pub fn leader(&self) -> Result<Option<Leader>> {
-        Ok(look(self.locker.calls(), &self.claim.key)?.0)
+        leader(self.locker.calls(), &self.claim.key)
     }
 
     /// Starts to observe who leads: a channel that gets the present leader, and then each change.
@@ -289,8 +291,13 @@ impl Election {
             key: self.claim.key.clone(),
             watch: calls.core.engine.watch(&self.claim.key)?,
             sender,
+            told: None,
         };
-        let first = observer.look(calls)?;
+        // It begins to watch, and looks then.
+        observer
+            .watch
+            .changed(&Deadline::NEVER.or(calls.ended_by))?;
+        let first = holder(calls, &self.claim.key)?;
         let started = sys::spawn("crosslock-observe", move || observer.run(first));
         started.map_err(|e| {
             let (what, limits) = ("the thread that observes", "the limits of this process");
@@ -385,20 +392,26 @@ impl Drop for Leadership {
     }
 }
 
-/// Who leads, and for how long its lease lasts if it isn't renewed.
-type Seen = (Option<Leader>, Option<Duration>);
-
-fn look(calls: Calls<'_>, key: &Key) -> Result<Seen> {
+/// Who holds the lock.
+fn holder(calls: Calls<'_>, key: &Key) -> Result<Option<Holder>> {
     let seen = calls.ask(key.name(), |engine: &dyn Engine, by| {
         engine.inspect(key, by)
     })?;
-    let Some(holder) = seen.holders.into_iter().next() else {
-        return Ok((None, None));
-    };
+    Ok(seen.holders.into_iter().next())
+}
+
+/// What a leader has stored last.
+fn record(calls: Calls<'_>, key: &Key) -> Result<Option<Record>> {
     let stored = calls.ask(key.name(), |engine: &dyn Engine, by| engine.load(key, by))?;
     let record = stored.and_then(|json| serde_json::from_slice::<Option<Record>>(&json).ok());
-    let left = holder.remaining;
-    Ok((Some(Leader::of(holder, record.flatten())), left))
+    Ok(record.flatten())
+}
+
+fn leader(calls: Calls<'_>, key: &Key) -> Result<Option<Leader>> {
+    let Some(holder) = holder(calls, key)? else {
+        return Ok(None);
+    };
+    Ok(Some(Leader::of(holder, record(calls, key)?)))
 }
 
 impl Leader {
@@ -429,8 +442,12 @@ impl Leader {
     }
 }
 
-/// After a look in vain the next one is made soon.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The pauses after looks in vain.
+const AGAIN: Backoff = Backoff {
+    base: Duration::from_millis(10),
+    cap: Duration::from_secs(1),
+    jitter: 0.5,
+};
 
 /// The thread that tells one channel who leads.
 struct Observing {
@@ -440,60 +457,79 @@ struct Observing {
     key: Key,
     watch: Box<dyn Watch>,
     sender: channel::Sender<Option<Leader>>,
+    /// `None` before the first.
+    told: Option<Option<Leader>>,
 }
 
 impl Observing {
-    /// Begins to watch, and looks.
-    fn look(&mut self, calls: Calls<'_>) -> Result<Seen> {
-        let until = Deadline::NEVER.or(calls.ended_by);
-        self.watch.changed(&until)?;
-        look(calls, &self.key)
-    }
-
-    fn run(mut self, mut seen: Seen) {
-        let mut told = None;
+    fn run(mut self, mut holder: Option<Holder>) {
         loop {
-            let (leader, left) = seen;
-            if told.as_ref() != Some(&leader) {
-                if !self.tell(&leader) {
-                    return;
-                }
-                told = Some(leader);
-            }
+            let left = holder.as_ref().and_then(|holder| holder.remaining);
+            let told = self.tell_who_leads(holder);
             // A lease that ends isn't told of.
-            let Some(next) = self.look_again(left.unwrap_or(LOOK).min(LOOK)) else {
+            let next = told.and_then(|()| self.look_again(left.unwrap_or(LOOK).min(LOOK)));
+            let Some(next) = next else {
                 return;
             };
-            seen = next;
+            holder = next;
         }
     }
 
-    /// Blocks until the receiver has room; false when there is none any more.
-    fn tell(&self, leader: &Option<Leader>) -> bool {
+    /// Who leads is known before what it has published. `None`: that is over.
+    fn tell_who_leads(&mut self, holder: Option<Holder>) -> Option<()> {
+        let Some(holder) = holder else {
+            return self.tell(None);
+        };
+        let last = self.told.as_ref().map(|told| token_of(told.as_ref()));
+        if last.is_some_and(|last| last < holder.token) {
+            self.tell(Some(Leader::of(holder.clone(), None)))?;
+        }
+        let record = self.calls(record)?;
+        // A failure is met by the next look again.
+        record.map_or(Some(()), |record| {
+            self.tell(Some(Leader::of(holder, record)))
+        })
+    }
+
+    /// Blocks until the receiver has room; `None` when there is none any more.
+    fn tell(&mut self, mut leader: Option<Leader>) -> Option<()> {
         const PAUSE: Duration = Duration::from_millis(50);
-        loop {
+        let told = self.told.as_ref();
+        if let (Some(Some(told)), Some(leader)) = (told, &mut leader)
+            && told.token == leader.token
+        {
+            // Of a leader without a record it is reckoned anew each time.
+            leader.since = told.since;
+        }
+        while self.told.as_ref() != Some(&leader) {
             match self.sender.send_timeout(leader.clone(), PAUSE) {
-                Ok(()) => return true,
-                Err(e) if e.is_disconnected() || self.ended_by.is_set() => return false,
+                Ok(()) => self.told = Some(leader.clone()),
+                Err(e) if e.is_disconnected() || self.ended_by.is_set() => return None,
                 Err(_) => {}
             }
         }
+        Some(())
+    }
+
+    /// Asks, if the locker is still there, which it doesn't keep alive while it waits.
+    fn calls<T>(&self, ask: impl FnOnce(Calls<'_>, &Key) -> Result<T>) -> Option<Result<T>> {
+        let core = self.core.upgrade().filter(|_| !self.ended_by.is_set())?;
+        let calls = Calls {
+            core: &core,
+            ended_by: &self.ended_by,
+        };
+        Some(ask(calls, &self.key))
     }
 
     /// Looks when something has changed, or after that time. `None`: that is over.
-    fn look_again(&mut self, within: Duration) -> Option<Seen> {
+    fn look_again(&mut self, within: Duration) -> Option<Option<Holder>> {
         let mut until = Deadline::after(within).or(&self.ended_by);
-        let mut pauses = None;
+        let mut pauses = AGAIN.waits();
         loop {
             let changed = self.watch.changed(&until);
-            // It doesn't keep its locker alive while it waits.
-            let core = self.core.upgrade().filter(|_| !self.ended_by.is_set())?;
-            let calls = Calls {
-                core: &core,
-                ended_by: &self.ended_by,
-            };
-            match changed.and_then(|_| look(calls, &self.key)) {
-                Ok(seen) => return Some(seen),
+            let looked = self.calls(holder)?;
+            match changed.and(looked) {
+                Ok(holder) => return Some(holder),
                 Err(e @ (Error::Unavailable { .. } | Error::Engine { .. })) => {
                     log::debug!("who leads is looked at again: {e}");
                 }
@@ -502,12 +538,14 @@ impl Observing {
                     return None;
                 }
             }
-            let pauses = pauses.get_or_insert_with(|| core.options.backoff.waits());
-            let pause = pauses.next().unwrap_or_default();
-            drop(core);
+            let pause = pauses.next().unwrap_or(AGAIN.cap);
             Deadline::after(pause).or(&self.ended_by).sleep(pause);
             // It may have missed a change.
-            until = Deadline::after(AGAIN).or(&self.ended_by);
+            until = Deadline::after(AGAIN.cap).or(&self.ended_by);
         }
     }
+}
+
+fn token_of(leader: Option<&Leader>) -> Option<u64> {
+    leader.map(|leader| leader.token)
 }
