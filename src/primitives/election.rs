@@ -160,8 +160,8 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::lock`]. A leader that can't say so leads all the same, and logs that: those that observe find it
-    /// later.
+    /// Those of [`Locker::lock`]. A leader that can't say so leads all the same, and logs that: those that observe find
+    /// it later.
     ///
     /// # Examples
     ///

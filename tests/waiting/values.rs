@@ -7,6 +7,7 @@ use crosslock::{Mutex, MutexGuard};
 
 use super::*;
 use support::RedisServer;
+use support::puppet::Puppet;
 
 const CHANNEL: &str = "{crosslock:a}:value";
 
@@ -117,4 +118,41 @@ fn user_that_may_not_hear_of_values_looks_for_them_and_hears_of_grants() {
     ours.set(1).unwrap();
     assert_eq!(waits.join().unwrap(), 1);
     watch.assert_within(millis(1_000));
+}
+
+#[test]
+fn next_leads_and_is_told_of_soon_after_the_leader_was_killed() {
+    const LEASE: Duration = millis(600);
+    let server = RedisServer::start();
+    let [here, there] = [(); 2].map(|()| Locker::open(&server.url()).unwrap());
+    let (here, there) = (here.election("a").unwrap(), there.election("a").unwrap());
+    let mut took = Vec::new();
+    for _ in 0..5 {
+        // By what others see, whoever holds the lock leads.
+        let mut killed = Puppet::start(&server.url(), LEASE);
+        killed.lock("a");
+        killed.holding();
+        let leaders = there.observe().unwrap();
+        let first = leaders.recv_timeout(PATIENCE).unwrap().expect("it leads");
+        assert_eq!(first.pid, killed.pid());
+        let campaign = thread::spawn({
+            let here = here.clone();
+            move || here.campaign().unwrap()
+        });
+        wait_for_line(&server, 1);
+        let watch = Stopwatch::start();
+        killed.kill();
+        let leadership = campaign.join().unwrap();
+        took.push(watch.assert_within(LEASE + millis(50)));
+        assert!(leadership.was_abandoned());
+        let token = Some(leadership.fencing_token());
+        let next = || leaders.recv_timeout(PATIENCE).unwrap();
+        wait_until("the next leader", PATIENCE, || {
+            next().map(|one| one.token) == token
+        });
+    }
+    report(
+        "the next led so long after the kill, with a ttl of 600 ms",
+        took,
+    );
 }
