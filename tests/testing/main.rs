@@ -161,3 +161,37 @@ fn observer_is_told_times_by_the_clock() {
     let expected = ["waiting", "acquired after 7s", "released after 5s"];
     assert_eq!(*told.0.lock().unwrap(), expected);
 }
+
+#[test]
+#[cfg(feature = "value")]
+fn waits_for_a_value_end_with_the_clock_that_the_test_moves() {
+    use crosslock::MutexGuard;
+
+    let fake = Fake::new();
+    let number = fake.locker().mutex("number", 0).unwrap();
+    let theirs = fake.locker().mutex("number", 0).unwrap();
+    let (said, waits) = std::sync::mpsc::channel();
+    let wait = |timeout| {
+        let (theirs, said) = (theirs.clone(), said.clone());
+        let waiter = thread::spawn(move || {
+            let condition = |number: &mut i32| {
+                said.send(()).unwrap();
+                *number < 1
+            };
+            let guard = theirs.lock().unwrap();
+            MutexGuard::wait_while_for(guard, timeout, condition)
+                .unwrap()
+                .1
+        });
+        waits.recv().unwrap();
+        // It has released the lock by then.
+        number.lock().unwrap();
+        waiter
+    };
+    let waiter = wait(HOUR);
+    fake.advance(HOUR + SECOND);
+    assert!(waiter.join().unwrap(), "its time was over");
+    let waiter = wait(HOUR);
+    number.set(1).unwrap();
+    assert!(!waiter.join().unwrap());
+}
