@@ -18,6 +18,7 @@ use super::dir::{Dir, Identity};
 use super::page::{self, BootId};
 use super::presence::{Presence, find, is_gone, is_presence};
 use super::text::written_of;
+use super::watch;
 use crate::base::sys::{self, time};
 use crate::base::{Finding, token::host_micros};
 use crate::engine::rules::NameState;
@@ -32,6 +33,11 @@ const IDLE_MICROS: u64 = 86_400 * 1_000_000;
 pub(super) fn sweep(dir: &Dir) -> io::Result<()> {
     let entries = dir.entries()?;
     remove_presences(dir, &entries)?;
+    let is_list = |name: &OsStr| name.as_encoded_bytes().ends_with(b".watches");
+    for (name, _) in entries.iter().filter(|(name, _)| is_list(name)) {
+        // What can't be opened isn't this one's to remove.
+        let _ = watch::remove_unused(dir, name);
+    }
     remove_some(dir, &entries)
 }
 
@@ -112,8 +118,6 @@ fn remove_idle(dir: &Dir, name: &OsStr) -> io::Result<()> {
     if Identity::of(&found).is_in(dir, name.as_ref())? && is_idle {
         // Where users may not remove each other's files, its owner does.
         let _ = dir.remove(name);
-        // Whoever still waits for the value enters the list anew when it looks.
-        let _ = dir.remove(Path::new(name).with_extension("watches"));
     }
     // A child that is being spawned has a copy of the descriptor for a moment.
     file.unlock()

@@ -5,12 +5,15 @@
 //! it, and rings those on it; who waits is put on the list, and looks at the value afterwards. So either sees the
 //! other. What was removed without the lock, which a value may be, was on no list that is lost: that list stays.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
-use std::{slice, sync::Arc};
+use std::{ffi::OsStr, path::Path, slice, sync::Arc};
+
+use rustix::fs::OFlags;
 
 use super::change::try_until;
-use super::create::{open_or_create, open_to_read, replace_file};
+use super::create::{open_or_create, open_there, open_to_read, replace_file};
 use super::dir::{Dir, last_of};
 use super::files::Files;
 use super::presence::{self, Presence};
@@ -115,9 +118,11 @@ impl Files {
 
 /// The presences on a list. What else somebody has written there counts for nothing.
 fn list(root: &Arc<Dir>, key: &Key) -> io::Result<Vec<PresenceId>> {
-    let Some(file) = open_to_read(root, &watches_name(key))? else {
-        return Ok(Vec::new());
-    };
+    let file = open_to_read(root, &watches_name(key))?;
+    file.map_or(Ok(Vec::new()), listed)
+}
+
+fn listed(file: File) -> io::Result<Vec<PresenceId>> {
     let mut text = Vec::new();
     file.take(LONGEST).read_to_end(&mut text)?;
     let lines = String::from_utf8_lossy(&text);
@@ -146,6 +151,26 @@ fn add_to_list(root: &Arc<Dir>, key: &Key, presence: PresenceId) -> io::Result<(
 
 fn line(presence: &PresenceId) -> String {
     format!("\n{presence}\n")
+}
+
+/// Removes a list on which nobody is there any more, as killed processes leave it.
+pub(super) fn remove_unused(dir: &Dir, name: &OsStr) -> io::Result<()> {
+    let lock = Path::new(name).with_extension("lock");
+    let Some((lock, _)) = open_there(dir, lock.as_os_str(), OFlags::RDWR)? else {
+        return Ok(());
+    };
+    // Nobody enters the list meanwhile. A name that is in use isn't this one's to clean.
+    if lock.try_lock().is_err() {
+        return Ok(());
+    }
+    let is_gone = |one: &PresenceId| matches!(presence::is_gone(dir, *one), Ok(true));
+    if let Some((file, _)) = open_there(dir, name, OFlags::RDONLY)?
+        && listed(file)?.iter().all(is_gone)
+    {
+        // Where users may not remove each other's files, its owner does.
+        let _ = dir.remove(name);
+    }
+    lock.unlock()
 }
 
 fn remove_list(root: &Arc<Dir>, key: &Key) -> io::Result<()> {
@@ -179,5 +204,23 @@ mod tests {
         let last = gone();
         add_to_list(&root, &key, last).unwrap();
         assert_eq!(list(&root, &key).unwrap(), [here.id(), last]);
+    }
+
+    #[test]
+    fn list_is_removed_when_all_on_it_are_gone() {
+        let dir = temp_dir();
+        let root = opened(dir.path());
+        let key = Claim::exclusive("test", "a").key;
+        let below = watches_name(&key);
+        open_or_create(&root, &super::super::section::file_name(&key)).unwrap();
+        let here = Presence::make(&root).unwrap();
+        for one in [gone(), here.id()] {
+            add_to_list(&root, &key, one).unwrap();
+        }
+        remove_unused(&root, below.as_os_str()).unwrap();
+        assert_eq!(list(&root, &key).unwrap().len(), 2);
+        drop(here);
+        remove_unused(&root, below.as_os_str()).unwrap();
+        assert!(open_to_read(&root, &below).unwrap().is_none());
     }
 }
