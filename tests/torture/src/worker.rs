@@ -141,6 +141,8 @@ struct Worker<'a> {
     of: Event,
     count: u64,
     task: Task,
+    /// That of the locker of the last call; zero is one for that call.
+    number: u64,
 }
 
 impl<'a> Worker<'a> {
@@ -172,6 +174,7 @@ impl<'a> Worker<'a> {
             },
             count: 0,
             task: Task::Read,
+            number: 0,
         }
     }
 
@@ -277,6 +280,7 @@ impl<'a> Worker<'a> {
     /// By a locker with this number; zero is one for this call.
     fn ask(&mut self, locker: &Locker, number: u64) -> Option<Guard> {
         let how = self.task.how(&mut self.rng, self.ttl);
+        self.number = number;
         self.history.tell(&Event {
             detail: how.name().to_owned(),
             token: number,

@@ -180,6 +180,7 @@ impl Worker<'_> {
         self.begin();
         self.history.tell(&Event {
             detail: "lock".to_owned(),
+            token: self.number,
             ..self.event("ask")
         });
         self.tell_held(&again, self.event("answer"));
