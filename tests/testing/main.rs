@@ -185,7 +185,7 @@ fn waits_for_a_value_end_with_the_clock_that_the_test_moves() {
         });
         waits.recv().unwrap();
         // It has released the lock by then.
-        number.lock().unwrap();
+        drop(number.lock().unwrap());
         waiter
     };
     let waiter = wait(HOUR);
