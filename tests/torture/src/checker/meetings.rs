@@ -14,14 +14,21 @@ pub(super) fn of_two(facts: &Facts<'_>, rules: &Rules) -> Vec<Violation> {
     }
     let calls = calls(facts);
     let passed = |call: &Call<'_>| matches!(call.outcome(), "leader" | "follower");
+    // Of most only those are looked at that began a short while before: no other lasts longer.
+    let (ended, others): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.ended.is_some());
+    let longest = ended.iter().map(|call| call.end() - call.begun.at).max();
     let mut found = Vec::new();
-    for call in calls.iter().filter(|call| passed(call)) {
+    for call in ended.iter().filter(|call| passed(call)) {
+        let earliest = call.begun.at.saturating_sub(longest.unwrap_or(0));
+        let from = ended.partition_point(|other| other.begun.at < earliest);
+        let until = ended.partition_point(|other| other.begun.at <= call.end());
         let may_meet = |other: &&Call<'_>| {
             let is_unknown = other.outcome() != "none" && !passed(other);
             let is_other = passed(other) && other.outcome() != call.outcome();
             (is_unknown || is_other) && other.begun.at <= call.end() && call.begun.at <= other.end()
         };
-        if !calls.iter().any(|other| may_meet(&other)) {
+        let mut near = ended[from..until].iter().chain(&others);
+        if !near.any(may_meet) {
             let text = format!("a {} has met nobody", call.outcome());
             let events: Vec<_> = [Some(call.begun), call.ended]
                 .into_iter()

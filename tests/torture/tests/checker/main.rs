@@ -11,6 +11,7 @@ mod bounds;
 mod breaks;
 mod lateness;
 mod losses;
+mod meetings;
 mod passing;
 mod places;
 mod server;
@@ -166,7 +167,7 @@ fn event_of(mut of: Event, args: &Args<'_>) -> Event {
             (of.op, of.detail) = ("ask".into(), "adopt".into());
             of.until = args.number(0);
         }
-        "answer" | "released" => of.outcome = args.text(0),
+        "answer" | "released" | "met" => of.outcome = args.text(0),
         "lost" | "left" => of.detail = args.text(0),
         "look" | "down" => of.until = args.time(0),
         "value" | "stored" => of.until = args.number(0),
@@ -192,7 +193,7 @@ fn event_of(mut of: Event, args: &Args<'_>) -> Event {
             (of.outcome, of.detail) = (args.text(0), "safe".into());
             of.until = 400 * MS;
         }
-        "cancel" | "bare" => {}
+        "cancel" | "bare" | "meet" => {}
         op => panic!("{op:?}"),
     }
     of
