@@ -3,18 +3,16 @@
 //! It uses nothing else of this crate. No other module asks the system for any of these (`tests/layers.rs` checks it),
 //! so a simulation can take the place of this one module.
 
+#[cfg(feature = "_sockets")]
+pub(crate) mod net;
 pub(crate) mod sync;
 pub(crate) mod time;
 
 pub use crossbeam_channel as channel;
 
 use std::io;
-#[cfg(feature = "_sockets")]
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-#[cfg(feature = "_sockets")]
-use socket2::{Domain, SockAddr, Socket, Type};
 use uuid::Uuid;
 
 /// Starts a thread that nobody joins.
@@ -72,26 +70,5 @@ pub(crate) fn random_uuid() -> Uuid {
         Ok(()) => uuid::Builder::from_random_bytes(bytes).into_uuid(),
         // It panics, as anything must that needs randomness and has none.
         Err(_) => Uuid::new_v4(),
-    }
-}
-
-/// The addresses of a host. It blocks for as long as the system's look-up takes.
-#[cfg(feature = "_sockets")]
-pub(crate) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    Ok((host, port).to_socket_addrs()?.collect())
-}
-
-/// Begins to connect a socket that doesn't block; also says whether it is connected already.
-#[cfg(feature = "_sockets")]
-pub(crate) fn begin_connect(domain: Domain, address: &SockAddr) -> io::Result<(Socket, bool)> {
-    let socket = Socket::new(domain, Type::STREAM, None)?;
-    socket.set_nonblocking(true)?;
-    match socket.connect(address) {
-        Ok(()) => Ok((socket, true)),
-        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {
-            Ok((socket, false))
-        }
-        // A unix socket says so at once when the server's queue is full; TCP waits.
-        Err(e) => Err(e),
     }
 }

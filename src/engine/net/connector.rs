@@ -123,7 +123,7 @@ impl Resolver {
         let lookup = Arc::new(Lookup::default());
         let (theirs, HostPort { host, port }) = (lookup.clone(), self.server.clone());
         sys::spawn("crosslock-dns", move || {
-            let found = sys::look_up(&host, port);
+            let found = sys::net::look_up(&host, port);
             let found = found.map_err(|e| (e.kind(), format!("can't look up {host}: {e}")));
             *theirs.found.lock() = Some(found);
             theirs.done.notify_all();

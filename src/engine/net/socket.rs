@@ -1,16 +1,10 @@
 //! A stream socket on which every call ends by a deadline.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
-use socket2::{Domain, SockAddr};
-
 use super::CANCEL_LATENESS;
-use crate::base::{Deadline, limits::LONGEST_SLEEP, sys};
+use crate::base::{Deadline, sys::net};
 
 /// A stream socket on which every call ends by a deadline, also when the peer sends a byte at a time.
 ///
@@ -18,7 +12,7 @@ use crate::base::{Deadline, limits::LONGEST_SLEEP, sys};
 /// answer, where poll(2) would take two.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    socket: Arc<socket2::Socket>,
+    socket: Arc<net::Socket>,
     deadline: Deadline,
     /// How often a read still takes what is there after the deadline.
     late_reads: u8,
@@ -43,20 +37,13 @@ enum Reads {
 
 /// Closes a socket from another thread, which ends what blocks on it.
 #[derive(Debug)]
-pub(crate) struct Closer(Arc<socket2::Socket>);
+pub(crate) struct Closer(Arc<net::Socket>);
 
 impl Closer {
     pub(crate) fn close(&self) {
-        // It may be closed already.
-        let _ = self.0.shutdown(std::net::Shutdown::Both);
+        self.0.shut_down();
     }
 }
-
-/// The end of a stream, whatever is to be read before it. Without `RDHUP` it shows only when both sides closed.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const CLOSED: PollFlags = PollFlags::RDHUP;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const CLOSED: PollFlags = PollFlags::HUP;
 
 impl Socket {
     /// Connects to the first address that answers.
@@ -66,9 +53,8 @@ impl Socket {
             // One address that doesn't answer must not use up the time of the others.
             let left = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
             let share = deadline.within(deadline.remaining() / left);
-            match Socket::connect(Domain::for_address(*address), &(*address).into(), &share) {
+            match Socket::connect(&net::Target::Tcp(*address), &share) {
                 Ok(mut socket) => {
-                    socket.socket.set_tcp_nodelay(true)?;
                     socket.set_deadline(deadline);
                     return Ok(socket);
                 }
@@ -79,16 +65,15 @@ impl Socket {
     }
 
     pub(crate) fn connect_unix(path: &Path, deadline: &Deadline) -> io::Result<Self> {
-        Socket::connect(Domain::UNIX, &SockAddr::unix(path)?, deadline)
+        Socket::connect(&net::Target::Unix(path), deadline)
     }
 
-    fn connect(domain: Domain, address: &SockAddr, deadline: &Deadline) -> io::Result<Self> {
-        let (socket, is_connected) = sys::begin_connect(domain, address)?;
+    fn connect(to: &net::Target<'_>, deadline: &Deadline) -> io::Result<Self> {
+        let (socket, is_connected) = net::Socket::begin_connect(to)?;
         if !is_connected {
-            wait_for(&socket, PollFlags::OUT, deadline)?;
-            socket.take_error()?.map_or(Ok(()), Err)?;
+            wait_until(deadline, |slice| socket.await_connected(slice))?;
         }
-        socket.set_nonblocking(false)?;
+        socket.finish_connect(matches!(to, net::Target::Tcp(_)))?;
         Ok(Socket {
             socket: Arc::new(socket),
             deadline: deadline.clone(),
@@ -113,10 +98,14 @@ impl Socket {
         }
     }
 
+    /// For what waits for it together with something else.
+    pub(crate) fn inner(&self) -> &net::Socket {
+        &self.socket
+    }
+
     /// Discards what wasn't delivered yet when this is closed.
     pub(crate) fn forget_unsent(&self) {
-        // At worst it is delivered late.
-        let _ = self.socket.set_linger(Some(Duration::ZERO));
+        self.socket.forget_unsent();
     }
 
     pub(crate) fn set_deadline(&mut self, deadline: &Deadline) {
@@ -135,16 +124,7 @@ impl Socket {
 
     /// Whether the peer has sent nothing and hasn't closed it. With `may_have_input` only its end counts.
     pub(crate) fn is_quiet(&self, may_have_input: bool) -> bool {
-        let flags = if may_have_input {
-            CLOSED
-        } else {
-            CLOSED | PollFlags::IN
-        };
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        rustix::event::poll(&mut [PollFd::new(&*self.socket, flags)], Some(&now)) == Ok(0)
+        self.socket.is_quiet(may_have_input)
     }
 
     /// Sees to it that the next read blocks for no longer than until the deadline, of which `left` is left: for a tick,
@@ -165,7 +145,7 @@ impl Socket {
                 left.min(LONG) / 2
             };
             self.tick = tick.max(SHORTEST);
-            self.socket.set_read_timeout(Some(self.tick))?;
+            self.socket.set_read_timeout(self.tick)?;
         }
         Ok(())
     }
@@ -181,41 +161,17 @@ fn timed_out() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, "no answer in time")
 }
 
-fn wait_for(socket: &socket2::Socket, flags: PollFlags, deadline: &Deadline) -> io::Result<()> {
-    loop {
-        if deadline.is_over() {
-            return Err(timed_out());
-        }
-        let mut events = [PollFd::new(socket, flags)];
-        match rustix::event::poll(&mut events, Some(&timespec(super::slice(deadline)))) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(()),
-            Err(e) => return Err(e.into()),
+/// Waits until it came, as `comes_within` says of the next slice of the time.
+fn wait_until(
+    deadline: &Deadline,
+    comes_within: impl Fn(Duration) -> io::Result<bool>,
+) -> io::Result<()> {
+    while !deadline.is_over() {
+        if comes_within(super::slice(deadline))? {
+            return Ok(());
         }
     }
-}
-
-/// Waits until there is something to read from either, or the end of it, or for `timeout`. It may return earlier.
-pub(crate) fn wait_to_read(either: [BorrowedFd<'_>; 2], timeout: Duration) -> io::Result<()> {
-    let mut events = either.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    match rustix::event::poll(&mut events, Some(&timespec(timeout))) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(e) => Err(e.into()),
-    }
-}
-
-/// At most the longest sleep: the caller looks again.
-fn timespec(duration: Duration) -> Timespec {
-    duration.min(LONGEST_SLEEP).try_into().unwrap_or(Timespec {
-        tv_sec: 1,
-        tv_nsec: 0,
-    })
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
+    Err(timed_out())
 }
 
 impl Read for Socket {
@@ -236,7 +192,7 @@ impl Read for Socket {
                 return self.read_late(buffer);
             }
             self.arm(left)?;
-            match (&*self.socket).read(buffer) {
+            match self.socket.read(buffer) {
                 Err(e) if again(&e) => {}
                 result => return result,
             }
@@ -247,9 +203,11 @@ impl Read for Socket {
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            match send(&self.socket, bytes) {
+            match self.socket.write_now(bytes) {
                 // Its buffer is full, which takes a peer that reads nothing.
-                Err(e) if again(&e) => wait_for(&self.socket, PollFlags::OUT, &self.deadline)?,
+                Err(e) if again(&e) => {
+                    wait_until(&self.deadline, |slice| self.socket.await_writable(slice))?;
+                }
                 result => return result,
             }
         }
@@ -261,29 +219,13 @@ impl Write for Socket {
 }
 
 /// Reads what is there, without blocking.
-fn receive(socket: &socket2::Socket, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match rustix::net::recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
-            Ok((_, read)) => return Ok(read),
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Err(timed_out()),
-            Err(e) => return Err(e.into()),
-        }
-    }
+fn receive(socket: &net::Socket, buffer: &mut [u8]) -> io::Result<usize> {
+    let read = socket.read_now(buffer);
+    read.map_err(|e| if again(&e) { timed_out() } else { e })
 }
 
 fn again(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
-}
-
-/// Sends without blocking, and without SIGPIPE, which ends many a command-line tool.
-fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
-    // On Apple's systems the socket itself raises no SIGPIPE: socket2 sees to that.
-    #[cfg(target_vendor = "apple")]
-    let flags = SendFlags::DONTWAIT;
-    #[cfg(not(target_vendor = "apple"))]
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    Ok(rustix::net::send(socket, bytes, flags)?)
 }
 
 #[cfg(test)]
@@ -304,7 +246,10 @@ mod tests {
     }
 
     fn wait_for_input(socket: &Socket) {
-        wait_for(&socket.socket, PollFlags::IN, &Deadline::after(LONG)).unwrap();
+        let waker = net::Waker::new().unwrap();
+        while socket.is_quiet(false) {
+            waker.wait(Some(socket.inner()), LONG).unwrap();
+        }
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! of a command that wrote nothing: replicas may have all that this connection wrote, and lack what another has. So
 //! what must be on replicas is written by each copy of its command, or isn't believed.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::{fmt, io::Write, sync::Arc, time::Duration};
 
 use ::redis::{ServerError, Value};
@@ -12,7 +11,7 @@ use ::redis::{ServerError, Value};
 use super::failure::{Failure, said};
 use super::settings::{Kind, Replicas, Settings};
 use super::{reply::Replies, script::Command};
-use crate::base::Deadline;
+use crate::base::{Deadline, sys::net::Socket};
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::{self, stream::Stream};
 
@@ -225,8 +224,8 @@ impl Connection {
     }
 
     /// Readable when the server has sent something.
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.socket().as_fd()
+    pub(super) fn socket(&self) -> &Socket {
+        self.stream.socket().inner()
     }
 
     /// Closes it, and what was sent last isn't delivered any more, as far as that can be helped: the server would carry

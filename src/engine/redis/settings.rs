@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::base::{Options, Result};
+use crate::base::{Options, Result, sys::net::can_be_socket};
 use crate::engine::net::address::{Authority, Endpoint, HostPort, Login, Password, number};
 use crate::engine::net::tls::{OwnCertificate, Trust};
 use crate::engine::url::{Parts, Query, decoded, invalid_url};
@@ -304,7 +304,7 @@ fn unix(parts: Parts<'_>) -> Result<Address, String> {
     if !path.starts_with('/') || Path::new(&path).file_name().is_none() {
         return Err("it names no socket: use unix:///path.sock".into());
     }
-    if socket2::SockAddr::unix(&path).is_err() {
+    if !can_be_socket(Path::new(&path)) {
         return Err(format!("a socket's path can't have {} bytes", path.len()));
     }
     let mut query = Query::of(parts.query)?;

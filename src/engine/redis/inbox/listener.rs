@@ -1,17 +1,16 @@
 //! An inbox in use: its thread makes the connection, reads it, and makes it again when it is lost.
 
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
-use std::{os::unix::net::UnixStream, time::Duration};
+use std::time::Duration;
 
 use super::pubsub::{PubSub, Received};
 use super::state::State;
-use crate::base::sys::{self, time};
+use crate::base::sys::{self, net::Waker, time};
 use crate::base::{Cancel, Deadline, LostReason, Waits, sys::sync::Mutex};
 use crate::engine::Revocations;
-use crate::engine::net::{CHANNEL_UNUSED, LASTING, RECONNECT, socket::wait_to_read};
+use crate::engine::net::{CHANNEL_UNUSED, LASTING, RECONNECT};
 use crate::engine::redis::{failure::Failure, server::Server};
 
 /// An inbox in use, which its waiters and its thread share.
@@ -132,7 +131,7 @@ impl Listener {
             }
             let until = next_sweep.min(pubsub.next_check());
             let timeout = until.saturating_duration_since(now);
-            self.waker.wait(Some(pubsub.as_fd()), timeout)?;
+            self.waker.wait(Some(pubsub.socket()), timeout)?;
         }
     }
 
@@ -178,57 +177,5 @@ pub(super) fn level(was_logged: bool) -> log::Level {
         log::Level::Debug
     } else {
         log::Level::Warn
-    }
-}
-
-/// Wakes the thread, whatever it waits for. Neither end blocks: what is full wakes already.
-#[derive(Debug)]
-pub(super) struct Waker {
-    reader: UnixStream,
-    writer: UnixStream,
-}
-
-impl Waker {
-    fn new() -> io::Result<Self> {
-        let (reader, writer) = UnixStream::pair()?;
-        reader.set_nonblocking(true)?;
-        writer.set_nonblocking(true)?;
-        Ok(Waker { reader, writer })
-    }
-
-    /// To be called after what the thread is to see.
-    pub(super) fn wake(&self) {
-        let _ = (&self.writer).write(&[0]);
-    }
-
-    /// Blocks until `wake`, or until the connection is readable, at most for `timeout`. All calls of `wake` before its
-    /// end are seen by it, so the caller looks at the state afterwards.
-    fn wait(&self, connection: Option<BorrowedFd<'_>>, timeout: Duration) -> io::Result<()> {
-        let own = self.reader.as_fd();
-        wait_to_read([connection.unwrap_or(own), own], timeout)?;
-        let _ = (&self.reader).read(&mut [0; 512]);
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_wakes_are_seen_together() {
-        let waker = Waker::new().unwrap();
-        let (quiet, _writer) = UnixStream::pair().unwrap();
-        let long = Duration::from_secs(600);
-        for connection in [None, Some(quiet.as_fd())] {
-            (0..100_000).for_each(|_| waker.wake());
-            waker.wait(connection, long).unwrap();
-            let began = time::now();
-            while time::since(began) < Duration::from_millis(50) {
-                waker.wait(connection, Duration::from_millis(100)).unwrap();
-            }
-            waker.wake();
-            waker.wait(connection, long).unwrap();
-        }
     }
 }

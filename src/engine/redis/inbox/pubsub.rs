@@ -2,11 +2,12 @@
 //! whether it is alive.
 
 use std::time::{Duration, Instant};
-use std::{borrow::Cow, collections::VecDeque, os::fd::BorrowedFd, sync::Arc};
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use ::redis::{Cmd, ServerError, Value};
 
-use crate::base::{Deadline, Token, sys::time};
+use crate::base::sys::{net::Socket, time};
+use crate::base::{Deadline, Token};
 use crate::engine::net::PUBSUB_SILENCE;
 use crate::engine::redis::keys::{broken_channel_beside, is_of_broken, is_of_value};
 use crate::engine::redis::settings::{Kind, Settings};
@@ -87,8 +88,8 @@ impl PubSub {
     }
 
     /// Readable when the server has sent more.
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.connection.as_fd()
+    pub(super) fn socket(&self) -> &Socket {
+        self.connection.socket()
     }
 }
 
