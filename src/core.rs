@@ -6,7 +6,7 @@
 pub(crate) mod guards;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{sync::Arc, thread, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use crate::base::limits::{CANCELLED, CLOSE};
 use crate::base::sys::sync::{Condvar, Mutex, TimedGuard, TimedMutex};
@@ -249,7 +249,7 @@ impl Core {
                 drop(turn);
             }
         };
-        thread::scope(|scope| {
+        sys::scope(|scope| {
             for _ in 0..others {
                 if sys::spawn_scoped("crosslock-close", scope, release).is_err() {
                     // This one does what others can't.

@@ -1,7 +1,7 @@
 //! Threads that take tasks and call a function with each of them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::{any::Any, fmt, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -15,7 +15,7 @@ use crate::base::{
 pub struct Workers {
     /// What ends their waits.
     end: CancelToken,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<sys::Joined>,
     process: Process,
 }
 

@@ -11,7 +11,7 @@ pub(crate) mod time;
 pub use crossbeam_channel as channel;
 
 use std::io;
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread::{self, Scope};
 
 use uuid::Uuid;
 
@@ -21,13 +21,24 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     thread.spawn(work).map(drop)
 }
 
+/// A thread that is joined.
+#[cfg(feature = "delay")]
+#[derive(Debug)]
+pub(crate) struct Joined(thread::JoinHandle<()>);
+
+#[cfg(feature = "delay")]
+impl Joined {
+    /// Waits until it has ended. The error is what it panicked with.
+    pub(crate) fn join(self) -> thread::Result<()> {
+        self.0.join()
+    }
+}
+
 /// Starts a thread that is joined.
 #[cfg(feature = "delay")]
-pub(crate) fn spawn_joined(
-    name: &str,
-    work: impl FnOnce() + Send + 'static,
-) -> io::Result<thread::JoinHandle<()>> {
-    thread::Builder::new().name(name.to_owned()).spawn(work)
+pub(crate) fn spawn_joined(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joined> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).map(Joined)
 }
 
 /// Starts a thread with a stack of its own size, in bytes.
@@ -40,14 +51,19 @@ pub(crate) fn spawn_with_stack(
     thread.stack_size(stack).spawn(work).map(drop)
 }
 
-/// Starts a thread that has ended when `std::thread::scope` returns.
-pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
+/// Calls `work`, and returns when the threads have ended that it has started with [`spawn_scoped`].
+pub(crate) fn scope<'env, T>(work: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
+    thread::scope(work)
+}
+
+/// Starts a thread that has ended when [`scope`] returns.
+pub(crate) fn spawn_scoped<'scope>(
     name: &str,
     scope: &'scope Scope<'scope, '_>,
-    work: impl FnOnce() -> T + Send + 'scope,
-) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    work: impl FnOnce() + Send + 'scope,
+) -> io::Result<()> {
     let thread = thread::Builder::new().name(name.to_owned());
-    thread.spawn_scoped(scope, work)
+    thread.spawn_scoped(scope, work).map(drop)
 }
 
 /// A fraction of 0 to 1, 1 excluded.

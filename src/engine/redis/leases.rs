@@ -6,7 +6,7 @@
 //! broken; else an error of one is that of all.
 
 use std::sync::{Arc, OnceLock};
-use std::{borrow::Cow, collections::BTreeMap, thread, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use super::keys::{Keys, slot_of};
 use super::lock_scripts::{LockScripts, millis, mode, number};
@@ -310,7 +310,7 @@ impl<'a> Held<'a> {
             }
         };
         let servers = self.by_server();
-        thread::scope(|scope| {
+        sys::scope(|scope| {
             let Some((first, others)) = servers.split_first() else {
                 return;
             };
