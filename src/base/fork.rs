@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::base::sys;
+
 /// A process, for what has to know later whether it is still in the process that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
 impl Process {
     pub(crate) fn current() -> Self {
-        Process(std::process::id())
+        Process(sys::process_id())
     }
 
     /// False in a child that was forked off.

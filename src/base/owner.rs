@@ -97,26 +97,13 @@ impl Maker {
 }
 
 fn suffix_of(process: Process) -> String {
-    let system = rustix::system::uname();
-    let host = host_of(&system.nodename().to_string_lossy());
-    format!("/{host}/{}/{}", process.id(), thread_number())
+    let host = host_of(&sys::host_name());
+    format!("/{host}/{}/{}", process.id(), sys::thread_number())
 }
 
 /// A name of a host as a part of a line: it may have any byte, and a label has no control characters either.
 fn host_of(nodename: &str) -> String {
     nodename.replace(|c: char| c.is_control() || c == '/', "-")
-}
-
-/// The number by which the system's tools know this thread.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn thread_number() -> String {
-    rustix::thread::gettid().to_string()
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn thread_number() -> String {
-    let id = format!("{:?}", std::thread::current().id());
-    id.chars().filter(char::is_ascii_digit).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The only door to time, threads, locks, channels, look-ups, connections and randomness.
+//! The only door to time, threads, locks, channels, look-ups, connections, processes, hosts and randomness.
 //!
 //! It uses nothing else of this crate. No other module asks the system for any of these (`tests/layers.rs` checks it),
 //! so a simulation can take the place of this one module.
@@ -64,6 +64,30 @@ pub(crate) fn spawn_scoped<'scope>(
 ) -> io::Result<()> {
     let thread = thread::Builder::new().name(name.to_owned());
     thread.spawn_scoped(scope, work).map(drop)
+}
+
+/// The number of this process, which a child that is forked off doesn't share.
+#[inline]
+pub(crate) fn process_id() -> u32 {
+    std::process::id()
+}
+
+/// The name that this host has given itself. It may have any character.
+pub(crate) fn host_name() -> String {
+    let system = rustix::system::uname();
+    system.nodename().to_string_lossy().into_owned()
+}
+
+/// The number by which the system's tools know this thread.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn thread_number() -> String {
+    rustix::thread::gettid().to_string()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn thread_number() -> String {
+    let id = format!("{:?}", thread::current().id());
+    id.chars().filter(char::is_ascii_digit).collect()
 }
 
 /// A fraction of 0 to 1, 1 excluded.
