@@ -1,8 +1,9 @@
 //! What operators do: look at locks, list them, free them.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use super::Locker;
+use crate::base::sys::collections::HashSet;
 use crate::base::{Deadline, Event, Finding, Holder, Inspection, Key, Namespace, Result};
 use crate::doctor;
 use crate::engine::{Cursor, Engine};
@@ -62,7 +63,7 @@ impl Locker {
             prefix: prefix.to_owned(),
             next: Some(Cursor::default()),
             page: VecDeque::new(),
-            told: HashSet::new(),
+            told: HashSet::default(),
         })
     }
 

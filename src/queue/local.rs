@@ -16,11 +16,11 @@
 //! Besides these, a thread is sent one message at most, by whoever has its [`LookAgain`]: to look whether it still
 //! wants to wait. It says nothing about the turn, so it may come at any time, and late.
 
-use std::collections::{HashMap, VecDeque, hash_map::Entry};
+use std::collections::{VecDeque, hash_map::Entry};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, hash::Hash, sync::Arc, time::Instant};
 
-use super::sync::{Mutex, Receiver, Sender, bounded};
+use super::sync::{HashMap, Mutex, Receiver, Sender, bounded};
 
 /// The queues of all names in which this process has an interest at the moment.
 pub(crate) struct LocalQueues<K: Label, W: Default>(Arc<Mutex<Queues<K, W>>>);
@@ -402,7 +402,7 @@ impl<K: Label, W: Default> Queues<K, W> {
 impl<K: Label, W: Default> Default for LocalQueues<K, W> {
     fn default() -> Self {
         LocalQueues(Arc::new(Mutex::new(Queues {
-            of: HashMap::new(),
+            of: HashMap::default(),
             next: 0,
         })))
     }

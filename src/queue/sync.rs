@@ -8,9 +8,9 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Instant};
 
-pub(crate) use crate::base::sys::sync::Mutex;
 use crate::base::sys::sync::{Condvar, MutexGuard};
 use crate::base::sys::time;
+pub(crate) use crate::base::sys::{collections::HashMap, sync::Mutex};
 
 /// The sending end of a channel.
 pub(crate) struct Sender<T>(Arc<Channel<T>>);

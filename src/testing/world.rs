@@ -3,11 +3,12 @@
 //! Time moves in steps, from one thing that is due to the next. After each step the thread that moves it renews what is
 //! due, and awaits the calls that the step concerns: so they do what they would have done at that time.
 
+use std::cell::Cell;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use std::{cell::Cell, collections::HashMap};
 
 use super::clock::FakeClock;
+use crate::base::sys::collections::HashMap;
 use crate::base::sys::sync::{Condvar, Mutex, MutexGuard};
 use crate::base::{Claim, Clock, Deadline, Key, LostReason, Owner, sys::time};
 use crate::engine::{Request, memory::MemoryEngine};

@@ -35,6 +35,8 @@ pub(crate) fn spawn(f: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()>
     })
 }
 
+pub(crate) use std::collections::HashMap;
+
 pub(crate) struct Mutex<T>(sync::Mutex<T>);
 
 pub(crate) struct MutexGuard<'a, T>(sync::MutexGuard<'a, T>);

@@ -1,8 +1,10 @@
-//! The only door to time, threads, locks, channels, look-ups, connections, processes, hosts and randomness.
+//! The only door to time, threads, locks, channels, look-ups, connections, processes, hosts and randomness, also to
+//! that of the order of hash maps.
 //!
 //! It uses nothing else of this crate. No other module asks the system for any of these (`tests/layers.rs` checks it),
 //! so a simulation can take the place of this one module.
 
+pub(crate) mod collections;
 #[cfg(feature = "_sockets")]
 pub(crate) mod net;
 pub(crate) mod sync;

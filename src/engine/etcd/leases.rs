@@ -13,9 +13,10 @@
 //! set back, as by a snapshot, its keys of then are back: that shows in revisions when it is given one more key, and
 //! it is ended.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::client::{Client, Failure, LeaseId, MemberTerm, Touched};
+use crate::base::sys::collections::HashMap;
 use crate::base::{BootInstant, Clock, Deadline, Owner, sys::sync::Mutex};
 
 /// A lease at etcd, as this process knows it.

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
-use std::{collections::HashMap, fmt, fs::File, path::PathBuf};
+use std::{fmt, fs::File, path::PathBuf};
 
 use super::create::{check_size, read_file, replace_file, unless_missing};
 use super::dir::{Root, is_exhausted, last_of};
@@ -11,6 +11,7 @@ use super::dir::{Root, is_exhausted, last_of};
 use super::journal::QueueFile;
 use super::presence::Presence;
 use super::section::{NameFile, file_name, value_name};
+use crate::base::sys::collections::HashMap;
 use crate::base::{
     AfterFork, Error, ForkLocal, Key, Owner, Result, Stored, fork::get_or_make, sys::sync::Mutex,
     sys::time,

@@ -4,7 +4,7 @@
 //! lock, and a name without holders, waiters and an abandonment to tell of has no state.
 
 use std::sync::{Arc, OnceLock, Weak};
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use self::watch::Watches;
 use super::rules::{Table, Values, tasks::Tasks};
@@ -12,6 +12,7 @@ use super::{
     Answer, Capabilities, Change, Cursor, Engine, Failed, Grant, Outcome, Pace, Page, Receivers,
     Request, Revocations, Wait, Watch,
 };
+use crate::base::sys::collections::HashMap;
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::{
     AfterFork, BootClock, BootInstant, Clock, Deadline, Finding, ForkLocal, Holder, Inspection,

@@ -1,8 +1,8 @@
 //! Who waits until a value changes: a count of its changes, and a condition variable.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use crate::base::sys::collections::HashMap;
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::{Deadline, Key, Result, limits::LONGEST_SLEEP, sys::time};
 use crate::engine::Watch;

@@ -1,11 +1,12 @@
 //! What operators see: which locks there are, and what the scripts tell of one, see `lua/lock/inspect.lua`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::{fmt::Write, time::Duration};
 
 use ::redis::{FromRedisValue, Value};
 
 use super::{failure::Failure, keys::slot_of, lock_scripts::LockScripts, script::Route};
+use crate::base::sys::collections::HashSet;
 use crate::base::{
     Deadline, Holder, Inspection, Key, LockState, Mode, Namespace, Party, Result, Waiter, Wants,
 };
@@ -62,7 +63,7 @@ impl LockScripts {
 
     /// Without a namespace a lock's key is its name, and other programs have keys, too.
     fn retain_locks(&self, keys: &mut Vec<String>, deadline: &Deadline) -> Result<()> {
-        let mut locks = HashSet::new();
+        let mut locks = HashSet::default();
         for together in self.that_go_together(keys) {
             let call = self.call("list/locks", &together, &[]);
             let value = self.value(None, Route::to(together[0]), &call, deadline)?;

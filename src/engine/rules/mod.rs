@@ -10,11 +10,10 @@ mod name;
 pub(crate) mod tasks;
 mod views;
 
-use std::collections::HashMap;
-
 use self::entry::Step;
 pub(crate) use self::entry::{Entry, EntryState, PresenceId};
 pub(crate) use self::name::NameState;
+use crate::base::sys::collections::HashMap;
 use crate::base::{BootInstant, Holder, Key, Owner, Result, Stored, Token};
 use crate::engine::{Answer, Change, Grant, Outcome, Release, Request};
 

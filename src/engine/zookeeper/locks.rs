@@ -1,7 +1,7 @@
 //! What all parts of the engine share: the session, the owners of this process, and what is asked for a name.
 
 use std::sync::{Arc, Weak};
-use std::{collections::HashMap, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
 use super::client::{
     Change, Code, Failure, Kind, News, Op, Refused, Replies, Reply, Session, WatchEvent, Watcher,
@@ -9,6 +9,7 @@ use super::client::{
 use super::nodes::{self, Children, LeadersClock, Name, NodeData, left};
 use super::owners::{Contended, Owners};
 use super::{sessions::Sessions, teller::Teller};
+use crate::base::sys::collections::HashMap;
 use crate::base::{
     BootInstant, Cancel, Clock, Deadline, Key, Owner, Result as PublicResult,
     limits::DEFERRED_PAUSES, sys::sync::Mutex,

@@ -1,12 +1,13 @@
 //! What operators see of names, and do with them; and values.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use super::client::{Change, Code, Failure, Op, Stat};
 use super::nodes::{
     self, Children, LeadersClock, MARKER, Name, NodeData, VALUE, left, read_marker,
 };
 use super::{ZooKeeperStore, diagnosis, watch::ValueWatch};
+use crate::base::sys::collections::HashMap;
 use crate::base::{Deadline, Finding, Key, Namespace, Options, Result as PublicResult, Stored};
 use crate::engine::line::{
     Entry, Facts, Inspected, Line, LineOperators, Purpose, Who, token_of, uuid_of,

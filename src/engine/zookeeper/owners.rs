@@ -10,11 +10,12 @@
 //!
 //! The session keeps all nodes of the process, also that of a lease that nobody renews: so leases end here.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::{fmt, sync::Weak};
 
 use super::nodes::{LeadersClock, Name};
 use super::{client::Watcher, teller::Teller};
+use crate::base::sys::collections::{HashMap, HashSet};
 use crate::base::{BootInstant, LostReason, Owner, sys::sync::Mutex};
 use crate::engine::{Revocations, Telling};
 

@@ -13,11 +13,12 @@
 //! - A name has to be without nodes, or servers refuse to delete it. Whoever finds no name makes it again. Names that
 //!   have had nodes are deleted by the servers.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::client::{Change, Failure, Op, Stat};
 use super::locks::Locks;
 use super::nodes::{self, Children, LeadersClock, MARKER, Name, left};
+use crate::base::sys::collections::HashMap;
 use crate::base::{BootInstant, Deadline, limits::ABANDONMENT, sys};
 use crate::engine::line::Entry;
 
@@ -290,7 +291,7 @@ mod tests {
 
     #[test]
     fn each_namespace_is_looked_at_once_an_hour() {
-        let (mut next, now) = (HashMap::new(), BootInstant::START);
+        let (mut next, now) = (HashMap::default(), BootInstant::START);
         let mut is_time = |namespace, now| is_time(&mut next, namespace, now);
         assert!(is_time("a", now) && is_time("b", now));
         assert!(!is_time("a", now.plus(EVERY / 2)));

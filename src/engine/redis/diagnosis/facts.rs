@@ -1,10 +1,9 @@
 //! What a server tells of itself, and what that comes to; also where another server may take its place.
 
-use std::collections::HashMap;
-
 use ::redis::Value;
 
 use super::{ALLOW_INFO, Probe};
+use crate::base::sys::collections::HashMap;
 use crate::base::{Finding, Result, diagnosis::Defect};
 use crate::engine::redis::reply::text_of;
 

@@ -10,10 +10,11 @@
 //!
 //! [`CHANNEL_UNUSED`]: crate::engine::net::CHANNEL_UNUSED
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use super::pubsub::{Changes, Received};
 use crate::base::Token;
+use crate::base::sys::collections::HashMap;
 use crate::engine::redis::{bell::Bell, keys::is_of_value};
 
 #[cfg(test)]

@@ -21,11 +21,12 @@
 //! [`CANCEL_LATENESS`] of when the answers are dropped. So one that doesn't answer keeps nobody waiting.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{map::Map, view::View};
 use crate::base::sys;
 use crate::base::sys::channel::{self, Receiver};
+use crate::base::sys::collections::HashSet;
 use crate::base::{Cancel, Deadline, sys::sync::Mutex};
 use crate::engine::net::{CANCEL_LATENESS, address::HostPort};
 use crate::engine::redis::{failure::Failure, server::Server};

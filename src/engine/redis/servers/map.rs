@@ -17,11 +17,11 @@
 //! What always holds: there is one [`Server`] for each address, and one that isn't in the map any more, or that was a
 //! master and isn't, is retired.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::view::View;
+use crate::base::sys::collections::{HashMap, HashSet};
 use crate::base::sys::time;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::settings::{Kind, Settings};
@@ -211,7 +211,7 @@ impl Map {
         let ranges = views.iter().flat_map(|view| &view.ranges);
         let of_ranges = ranges.flat_map(|range| range.replicas.iter().chain([&range.master]));
         let masters = views.iter().flat_map(|view| &view.masters);
-        let mut told = HashSet::new();
+        let mut told = HashSet::default();
         let all = of_ranges.chain(masters).chain(seeds);
         let others: Vec<_> = all.filter(|at| told.insert(*at)).collect();
         // A master that isn't one any more is another server to those who have connections there.
@@ -251,7 +251,7 @@ impl Map {
         let mut best = vec![None; self.slots.len()];
         // How many know of no claim that is as high as the one that is known.
         let mut behind = vec![views.len(); self.slots.len()];
-        let mut places = HashMap::new();
+        let mut places = HashMap::default();
         for view in views {
             for range in &view.ranges {
                 let place = places

@@ -5,11 +5,12 @@
 //! to have a slot, the one with the higher epoch has it. It is the only command that tells config epochs, and which
 //! slots are on their way: these of the node itself alone.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use ::redis::Value;
 
 use crate::base::Deadline;
+use crate::base::sys::collections::HashMap;
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::redis::{
     failure::Failure, keys::SLOTS, reply::text_of, script::Command, server::Server,

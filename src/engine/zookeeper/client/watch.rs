@@ -1,9 +1,10 @@
 //! What a caller waits for: the answers to what it asked, and the change of a node.
 
+use std::fmt;
 use std::sync::{Arc, Weak};
-use std::{collections::HashMap, fmt};
 
 use super::failure::Failure;
+use crate::base::sys::collections::HashMap;
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::{Deadline, limits::LONGEST_SLEEP, sys::time};
 
