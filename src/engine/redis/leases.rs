@@ -329,7 +329,7 @@ impl<'a> Held<'a> {
             .collect()
     }
 
-    /// The parts by server, as far as servers are known.
+    /// The parts by server, as far as servers are known: in the order of their first parts.
     fn by_server(&self) -> Vec<Vec<usize>> {
         let mut servers: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (at, request) in self.requests.iter().enumerate() {
@@ -338,7 +338,9 @@ impl<'a> Held<'a> {
             let server = server.as_ref().map(Arc::as_ptr);
             servers.entry(server).or_default().push(at);
         }
-        servers.into_values().collect()
+        let mut servers: Vec<_> = servers.into_values().collect();
+        servers.sort_unstable();
+        servers
     }
 }
 
