@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{sync::Arc, time::Instant};
 
 use crate::base::limits::{CANCELLED, CLOSE};
-use crate::base::sys::sync::{Condvar, Mutex, TimedGuard, TimedMutex};
+use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::sys::{self, time};
+use crate::base::timed_mutex::{TimedGuard, TimedMutex};
 use crate::base::{
     AfterFork, BootInstant, Cancel, Claim, Clock, Deadline, Error, Key, LostReason, Mode,
     Namespace, Options, Process, Result,

@@ -21,9 +21,11 @@ pub(crate) mod owner;
 pub(crate) mod percent;
 #[cfg(test)]
 pub(crate) mod random;
+#[cfg_attr(simulated, path = "../../tests/simulation/library/sys/mod.rs")]
 pub(crate) mod sys;
 pub(crate) mod task;
 pub(crate) mod ticket;
+pub(crate) mod timed_mutex;
 pub(crate) mod token;
 
 /// What the layers above import from here: types and traits. Functions and constants are called with their module.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, sync::Arc};
 
 use super::client::{Failure, Hosts, Session};
-use crate::base::sys::sync::{TimedGuard, TimedMutex};
+use crate::base::timed_mutex::{TimedGuard, TimedMutex};
 use crate::base::{Deadline, Result, Waits, sys::time};
 use crate::engine::net::RECONNECT;
 

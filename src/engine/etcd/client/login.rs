@@ -11,7 +11,8 @@ use super::failure::{Effect, Failure, HostFailure};
 use super::hosts::{Hosts, Used};
 use super::proof::Renewal;
 use super::txn::{LeaseId, Range};
-use crate::base::sys::sync::{Mutex, TimedGuard, TimedMutex};
+use crate::base::sys::sync::Mutex;
+use crate::base::timed_mutex::{TimedGuard, TimedMutex};
 use crate::base::{Deadline, sys::time};
 use crate::engine::net::{CANCEL_LATENESS, address};
 

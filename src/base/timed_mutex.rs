@@ -1,0 +1,146 @@
+//! A mutex for what may stay locked for long: callers wait for it until a time.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Instant;
+
+use crate::base::sys::sync::{Condvar, Mutex, MutexGuard};
+use crate::base::sys::time;
+
+/// A mutex for what may stay locked for long: callers wait for it until a time.
+#[derive(Debug, Default)]
+pub(crate) struct TimedMutex<T> {
+    is_locked: Mutex<bool>,
+    unlocked: Condvar,
+    /// Nobody waits for this one: it is locked by who has set `is_locked`.
+    value: Mutex<T>,
+}
+
+/// A `TimedMutex` that is locked.
+#[derive(Debug)]
+pub(crate) struct TimedGuard<'a, T> {
+    // In this order: the value is unlocked before the next may lock it.
+    value: MutexGuard<'a, T>,
+    _unlocks: Unlocks<'a>,
+}
+
+#[derive(Debug)]
+struct Unlocks<'a> {
+    is_locked: &'a Mutex<bool>,
+    unlocked: &'a Condvar,
+}
+
+impl<T> From<T> for TimedMutex<T> {
+    fn from(value: T) -> Self {
+        TimedMutex {
+            is_locked: Mutex::default(),
+            unlocked: Condvar::new(),
+            value: Mutex::new(value),
+        }
+    }
+}
+
+impl<T> TimedMutex<T> {
+    /// `None`: it was locked until then.
+    pub(crate) fn try_lock_until(&self, until: Instant) -> Option<TimedGuard<'_, T>> {
+        let mut is_locked = self.is_locked.lock();
+        while *is_locked {
+            if time::now() >= until {
+                return None;
+            }
+            is_locked = self.unlocked.wait_until(is_locked, until);
+        }
+        Some(self.take(is_locked))
+    }
+
+    fn take(&self, mut is_locked: MutexGuard<'_, bool>) -> TimedGuard<'_, T> {
+        *is_locked = true;
+        TimedGuard {
+            value: self.value.lock(),
+            _unlocks: Unlocks {
+                is_locked: &self.is_locked,
+                unlocked: &self.unlocked,
+            },
+        }
+    }
+}
+
+impl Drop for Unlocks<'_> {
+    fn drop(&mut self) {
+        *self.is_locked.lock() = false;
+        self.unlocked.notify_one();
+    }
+}
+
+impl<T> Deref for TimedGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for TimedGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(5);
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn try_lock_for<T>(mutex: &TimedMutex<T>, most: Duration) -> Option<TimedGuard<'_, T>> {
+        mutex.try_lock_until(Instant::now() + most)
+    }
+
+    #[test]
+    fn panic_unlocks_and_poisons_nothing() {
+        let mutex = TimedMutex::from(0);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            *try_lock_for(&mutex, LONG).expect("it is free") = 1;
+            let _locked = try_lock_for(&mutex, LONG);
+            panic!("while it is locked");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(try_lock_for(&mutex, SHORT).as_deref(), Some(&1));
+    }
+
+    #[test]
+    fn timed_mutex_is_waited_for_until_the_time() {
+        let mutex = TimedMutex::from(0);
+        let guard = try_lock_for(&mutex, SHORT);
+        assert!(mutex.try_lock_until(Instant::now()).is_none());
+        let began = Instant::now();
+        assert!(try_lock_for(&mutex, SHORT).is_none());
+        assert!(began.elapsed() >= SHORT);
+        drop(guard);
+        assert!(mutex.try_lock_until(Instant::now()).is_some());
+    }
+
+    #[test]
+    fn timed_mutex_lets_in_one_after_the_other() {
+        const EACH: u32 = 500;
+        let mutex = TimedMutex::from(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                let mutex = &mutex;
+                scope.spawn(move || {
+                    for _ in 0..EACH {
+                        let mut guard = try_lock_for(mutex, LONG).expect("its turn comes");
+                        let before = *guard;
+                        thread::yield_now();
+                        *guard = before + 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(try_lock_for(&mutex, SHORT).as_deref(), Some(&(4 * EACH)));
+    }
+}

@@ -1,0 +1,3 @@
+//! The locks of the simulated world.
+
+pub(crate) use crosslock_world::sync::{Condvar, Mutex, MutexGuard};

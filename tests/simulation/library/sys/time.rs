@@ -1,0 +1,10 @@
+//! The clocks of a simulated machine.
+
+use std::time::{Duration, Instant};
+
+pub(crate) use crosslock_world::time::{boot, now, sleep, wall, yield_now};
+
+/// How long ago that was; zero when it is still to come.
+pub(crate) fn since(earlier: Instant) -> Duration {
+    now().saturating_duration_since(earlier)
+}
