@@ -1,0 +1,138 @@
+//! What a seed makes of a world: its servers, its processes, what they do, and what goes wrong.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+/// Where the locks of a world live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    Memory,
+    Redis,
+    Sentinel,
+    Cluster,
+    Etcd,
+    ZooKeeper,
+}
+
+impl Topology {
+    pub const ALL: [(&str, Topology); 6] = [
+        ("memory", Topology::Memory),
+        ("redis", Topology::Redis),
+        ("sentinel", Topology::Sentinel),
+        ("cluster", Topology::Cluster),
+        ("etcd", Topology::Etcd),
+        ("zookeeper", Topology::ZooKeeper),
+    ];
+
+    pub fn of(name: &str) -> Option<Self> {
+        Topology::ALL
+            .iter()
+            .find(|(own, _)| *own == name)
+            .map(|(_, it)| *it)
+    }
+
+    pub fn name(self) -> &'static str {
+        let own = Topology::ALL.iter().find(|(_, it)| *it == self);
+        own.map_or("", |(name, _)| name)
+    }
+}
+
+/// What can go wrong in a world. Each seed has some of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    KillProcess,
+    PauseProcess,
+    SuspendMachine,
+    StepClientClock,
+    CutNetwork,
+    Message,
+    KillHost,
+    PauseHost,
+    CutHost,
+    Own,
+    /// A server loses what it had, or its clock is set: what leases rely on is broken, and only tokens are judged.
+    LoseData,
+}
+
+impl Trouble {
+    pub const ALL: [Trouble; 11] = [
+        Trouble::KillProcess,
+        Trouble::PauseProcess,
+        Trouble::SuspendMachine,
+        Trouble::StepClientClock,
+        Trouble::CutNetwork,
+        Trouble::Message,
+        Trouble::KillHost,
+        Trouble::PauseHost,
+        Trouble::CutHost,
+        Trouble::Own,
+        Trouble::LoseData,
+    ];
+}
+
+/// A world, as its seed has it. What is smaller than that was made so, to find the shortest history that fails.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub topology: Topology,
+    pub processes: usize,
+    pub threads: usize,
+    pub names: usize,
+    /// How much each thread does.
+    pub rounds: usize,
+    pub ttl: Duration,
+    pub io_timeout: Duration,
+    /// How many replicas must confirm a lease.
+    pub min_replicas: u32,
+    pub troubles: Vec<Trouble>,
+    /// How much time is between two troubles, about.
+    pub calm: Duration,
+    pub preempted: f64,
+    pub stalled: f64,
+}
+
+impl Plan {
+    pub fn of(seed: u64, topology: Topology) -> Self {
+        let mut random = Rng::with_seed(seed ^ 0x0070_6c61_6e00);
+        let is_memory = topology == Topology::Memory;
+        let mut troubles = Vec::new();
+        // A third of all worlds have no trouble: what is promised then is more.
+        if random.u32(..3) > 0 {
+            let all = Trouble::ALL.into_iter();
+            troubles = all.filter(|_| random.u32(..3) == 0).collect();
+            if random.u32(..4) > 0 || matches!(topology, Topology::Etcd | Topology::ZooKeeper) {
+                troubles.retain(|trouble| *trouble != Trouble::LoseData);
+            }
+        }
+        Plan {
+            seed,
+            topology,
+            processes: if is_memory { 1 } else { random.usize(1..=6) },
+            threads: random.usize(1..=4),
+            names: random.usize(1..=4),
+            rounds: random.usize(10..=120),
+            ttl: Duration::from_millis(random.u64(600..4_000)),
+            io_timeout: Duration::from_millis(random.u64(200..2_000)),
+            min_replicas: 0,
+            troubles,
+            calm: Duration::from_millis(random.u64(50..3_000)),
+            preempted: [0.0, 0.01, 0.1][random.usize(..3)],
+            stalled: [0.0, 0.0, 0.0001][random.usize(..3)],
+        }
+    }
+
+    pub fn has(&self, trouble: Trouble) -> bool {
+        self.troubles.contains(&trouble)
+    }
+
+    /// Whether exclusion is promised in it.
+    pub fn is_safe(&self) -> bool {
+        !self.has(Trouble::LoseData)
+    }
+
+    /// Whether the shortest ttl is long enough that a lease lasts while all works.
+    pub fn is_calm(&self) -> bool {
+        self.troubles.is_empty() && self.stalled == 0.0
+    }
+}

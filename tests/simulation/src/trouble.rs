@@ -1,0 +1,113 @@
+//! What goes wrong, one thing at a time or several over each other.
+
+use std::time::Duration;
+
+use crosslock_world::service::Fault;
+use crosslock_world::{
+    Cut, Machine, Message, Place, cut, fault, heal, kill, lose_power, messages, pause, resume,
+    resume_machine, set_message_fault, spawn, step_clock, suspend_machine, time, uninterrupted,
+};
+use fastrand::Rng;
+use std::sync::atomic::Ordering;
+
+use crate::judge;
+use crate::places::Site;
+use crate::plan::{Plan, Trouble};
+use crate::world::Part;
+
+/// Makes one trouble of those that the plan has. What lasts is ended by a thread of its own.
+pub fn make(plan: &Plan, site: &Site, parts: &mut [Part], random: &mut Rng) {
+    judge::TROUBLES.fetch_add(1, Ordering::Relaxed);
+    let trouble = plan.troubles[random.usize(..plan.troubles.len())];
+    let lasts = plan.ttl.mul_f64(random.f64() * random.f64() * 3.0);
+    let at = random.usize(..parts.len());
+    let part = &parts[at];
+    match trouble {
+        Trouble::KillProcess => {
+            // Nothing runs between the death and the judge's note of it.
+            uninterrupted(|| {
+                if random.bool() {
+                    kill(part.process);
+                } else {
+                    lose_power(part.process);
+                }
+                judge::died(part.process);
+            });
+        }
+        Trouble::PauseProcess => {
+            let process = part.process;
+            pause(process);
+            later(lasts, move || resume(process));
+        }
+        Trouble::SuspendMachine => {
+            let machine = part.machine;
+            suspend_machine(machine);
+            later(lasts, move || resume_machine(machine));
+        }
+        Trouble::StepClientClock => {
+            step_clock(part.machine, random.i64(-100_000_000..=100_000_000));
+        }
+        Trouble::Message => fail_message(plan, random),
+        _ => trouble_host(site, trouble, part.machine, lasts, random),
+    }
+}
+
+fn later(lasts: Duration, end: impl FnOnce() + Send + 'static) {
+    let _ = spawn("trouble", move || {
+        time::sleep(lasts);
+        end();
+    });
+}
+
+fn fail_message(plan: &Plan, random: &mut Rng) {
+    let which = messages() + random.u64(1..20);
+    let what = match random.u32(..6) {
+        0 => Message::Drop,
+        1 => Message::Close,
+        2 => Message::CloseBehind,
+        3 => Message::Duplicate,
+        4 => Message::Delay(plan.io_timeout.mul_f64(random.f64() * 3.0)),
+        _ => Message::Garble,
+    };
+    set_message_fault(Some((which, what)));
+}
+
+fn trouble_host(
+    site: &Site,
+    trouble: Trouble,
+    machine: Machine,
+    lasts: Duration,
+    random: &mut Rng,
+) {
+    if site.hosts.is_empty() {
+        return;
+    }
+    let place = site.hosts[random.usize(..site.hosts.len())];
+    match trouble {
+        Trouble::CutNetwork => {
+            let which = match random.u32(..3) {
+                0 => [true, false],
+                1 => [false, true],
+                _ => [true, true],
+            };
+            let [to_host, to_client] = which;
+            cut(machine, place, Cut { to_host, to_client });
+            later(lasts, move || heal(machine, place));
+        }
+        Trouble::KillHost => fail_host(place, Fault::Kill, Fault::Start { with_data: true }, lasts),
+        Trouble::PauseHost => fail_host(place, Fault::Pause, Fault::Resume, lasts),
+        Trouble::CutHost => fail_host(place, Fault::Cut, Fault::Heal, lasts),
+        Trouble::LoseData => {
+            fail_host(place, Fault::Kill, Fault::Start { with_data: false }, lasts)
+        }
+        Trouble::Own if !site.own.is_empty() => {
+            fault(place, Fault::Own(random.usize(..site.own.len())));
+        }
+        _ => {}
+    }
+}
+
+fn fail_host(place: Place, begin: Fault, end: Fault, lasts: Duration) {
+    fault(place, begin);
+    later(lasts, move || fault(place, end));
+}

@@ -1,0 +1,136 @@
+//! One world from its seed to its end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crosslock_world::{
+    Chances, Machine, Process, Settings, add_machine, add_process, contents, is_alive, record, run,
+    time, true_now, violation,
+};
+use fastrand::Rng;
+
+use crate::places::Site;
+use crate::plan::{Plan, Topology};
+use crate::{judge, trouble, work};
+
+/// What came of a world.
+pub struct Outcome {
+    pub lines: Vec<String>,
+    pub violations: Vec<String>,
+    pub digest: u64,
+    pub decisions: u64,
+    pub acquisitions: usize,
+    pub troubles: usize,
+    pub simulated: Duration,
+}
+
+/// A process of the plan, which is started again when it was killed.
+pub struct Part {
+    pub machine: Machine,
+    pub process: Process,
+    pub starts: usize,
+}
+
+static DONE: AtomicUsize = AtomicUsize::new(0);
+
+/// A process has done all of its work.
+pub fn done() {
+    DONE.fetch_add(1, Ordering::Relaxed);
+}
+
+pub fn is_done(plan: &Plan) -> bool {
+    DONE.load(Ordering::Relaxed) >= plan.processes
+}
+
+pub fn simulate(plan: &Plan) -> Outcome {
+    /// What is left undone by then never ends.
+    const MOST: Duration = Duration::from_secs(4 * 3600);
+    judge::begin(plan);
+    let settings = Settings {
+        seed: plan.seed,
+        chances: Chances {
+            preempted: plan.preempted,
+            stalled: plan.stalled,
+            longest_stall: Duration::from_millis(200),
+            woken_early: plan.preempted / 10.0,
+        },
+        most: MOST,
+    };
+    let mut simulated = Duration::ZERO;
+    let end = run(settings, || {
+        live(plan);
+        simulated = true_now();
+    });
+    Outcome {
+        lines: end.lines,
+        violations: end.violations,
+        digest: end.digest,
+        decisions: end.decisions,
+        acquisitions: judge::ACQUISITIONS.load(Ordering::Relaxed),
+        troubles: judge::TROUBLES.load(Ordering::Relaxed),
+        simulated,
+    }
+}
+
+fn live(plan: &Plan) {
+    let mut random = Rng::with_seed(plan.seed ^ 0x0077_6f72_6c64);
+    let plan = Arc::new(plan.clone());
+    let site = Arc::new(Site::open(&plan));
+    let machines: Vec<Machine> = (0..plan.processes.min(3))
+        .map(|at| add_machine(&format!("machine-{at}"), random.i64(-2_000..=2_000)))
+        .collect();
+    let mut parts: Vec<Part> = (0..plan.processes)
+        .map(|at| start(&plan, &site, machines[at % machines.len()], at, 0))
+        .collect();
+    while !is_done(&plan) {
+        time::sleep(plan.calm.mul_f64(random.f64() * 2.0));
+        if !plan.troubles.is_empty() && !is_done(&plan) {
+            trouble::make(&plan, &site, &mut parts, &mut random);
+        }
+        restart(&plan, &site, &mut parts);
+    }
+    let left = Duration::from_secs(30).max(plan.ttl * 3);
+    time::sleep(left);
+    judge_remains(&plan, &site);
+}
+
+fn start(plan: &Arc<Plan>, site: &Arc<Site>, machine: Machine, at: usize, starts: usize) -> Part {
+    let (plan, site) = (plan.clone(), site.clone());
+    let name = format!("process-{at}.{starts}");
+    let process = add_process(machine, &name, move || {
+        work::process(&plan, &site, at, starts)
+    });
+    Part {
+        machine,
+        process,
+        starts,
+    }
+}
+
+/// Starts again what was killed.
+fn restart(plan: &Arc<Plan>, site: &Arc<Site>, parts: &mut [Part]) {
+    for (at, part) in parts.iter_mut().enumerate() {
+        if !is_alive(part.process) {
+            *part = start(plan, site, part.machine, at, part.starts + 1);
+        }
+    }
+}
+
+/// Nothing stays behind: each key of a lock has a ttl.
+fn judge_remains(plan: &Plan, site: &Site) {
+    let Some(place) = site.hosts.first() else {
+        return;
+    };
+    for line in contents(place.service) {
+        record(&format!("left: {line}"));
+        let is_value = line.contains(":value") || line.contains("/value");
+        let is_redis = matches!(
+            plan.topology,
+            Topology::Redis | Topology::Sentinel | Topology::Cluster
+        );
+        if is_redis && line.contains("no ttl") && !is_value {
+            violation(format!("this stays behind: {line}"));
+        }
+    }
+}
