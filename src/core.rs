@@ -154,10 +154,7 @@ impl Core {
         if left.is_zero() || self.clock.is_moved() {
             return;
         }
-        let began = time::now();
-        while time::since(began) < left {
-            std::hint::spin_loop();
-        }
+        time::spin(left);
     }
 
     /// When a lease ends that would end at `end` by its ttl.

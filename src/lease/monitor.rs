@@ -79,6 +79,19 @@ struct State<T> {
     tell: Option<Sender<Lost>>,
 }
 
+impl<T> State<T> {
+    /// Closed already when the lease has ended.
+    fn make_lost(&mut self) -> Receiver<Lost> {
+        let (tell, lost) = bounded(1);
+        match (&self.lease, self.lost) {
+            (Some(lease), Some(reason)) if self.told => tell_lost(&tell, &lease.claim.key, reason),
+            (Some(_), _) => self.tell = Some(tell),
+            (None, _) => {}
+        }
+        lost
+    }
+}
+
 /// What a renewer has to do next.
 enum Step {
     Nothing,
@@ -128,19 +141,12 @@ impl<T: Send> LeaseMonitor<T> {
     }
 
     pub(crate) fn lost(&self) -> &Receiver<Lost> {
-        self.lost.get_or_init(|| self.make_lost())
-    }
-
-    /// Closed already when the lease has ended.
-    fn make_lost(&self) -> Receiver<Lost> {
-        let (tell, lost) = bounded(1);
-        let mut state = self.state.lock();
-        match (&state.lease, state.lost) {
-            (Some(lease), Some(reason)) if state.told => tell_lost(&tell, &lease.claim.key, reason),
-            (Some(_), _) => state.tell = Some(tell),
-            (None, _) => {}
+        if let Some(lost) = self.lost.get() {
+            return lost;
         }
-        lost
+        // Whoever makes it has the lock, so that the others wait there: a simulation knows of locks alone.
+        let mut state = self.state.lock();
+        self.lost.get_or_init(|| state.make_lost())
     }
 
     /// How much longer the lease is valid; a lease found to have run out is lost for good.

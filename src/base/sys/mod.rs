@@ -1,5 +1,5 @@
-//! The only door to time, threads, locks, channels, look-ups, connections, processes, hosts and randomness, also to
-//! that of the order of hash maps.
+//! The only door to time, threads, locks, channels, look-ups, connections, processes, randomness and the order of hash
+//! maps.
 //!
 //! It uses nothing else of this crate. No other module asks the system for any of these (`tests/layers.rs` checks it),
 //! so a simulation can take the place of this one module.

@@ -25,6 +25,14 @@ pub(crate) fn sleep(duration: Duration) {
     thread::sleep(duration);
 }
 
+/// Waits for so long and keeps the processor: for times that are shorter than any sleep.
+pub(crate) fn spin(duration: Duration) {
+    let began = now();
+    while since(began) < duration {
+        std::hint::spin_loop();
+    }
+}
+
 /// Lets other threads run first.
 pub(crate) fn yield_now() {
     thread::yield_now();

@@ -25,9 +25,10 @@
 //!
 //! Only the thread uses the connection. It sends (UN)SUBSCRIBE, and PING to a silent server; delivers what arrives; and
 //! connects anew. Whatever others want of it they write into the [`State`](state::State), and then wake it by its
-//! [`Waker`](crate::base::sys::net::Waker): a channel that is wanted, a connection that is distrusted, the end. A waiter sleeps
-//! until its own [`Bell`] rings. That a grant wakes two threads, one after the other, isn't seen beside the time that
-//! the server and the network take: with waiters that read the connection themselves, hand-offs were no faster.
+//! [`Waker`](crate::base::sys::net::Waker): a channel that is wanted, a connection that is distrusted, the end. A
+//! waiter sleeps until its own [`Bell`] rings. That a grant wakes two threads, one after the other, isn't seen beside
+//! the time that the server and the network take: with waiters that read the connection themselves, hand-offs were no
+//! faster.
 //!
 //! - *The connection is lost*: under one lock all channels become unsubscribed, and their waiters are notified to ask
 //!   again.
