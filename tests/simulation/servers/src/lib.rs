@@ -4,4 +4,5 @@
 
 pub mod etcd;
 pub mod redis;
+pub mod serve;
 pub mod zookeeper;

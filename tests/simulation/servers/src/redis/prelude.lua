@@ -1,0 +1,61 @@
+-- What a script has besides Lua, as Redis gives it. It is called once, and gives what runs a script.
+--
+-- Without `debug`, which Redis's scripts don't have either, the line of an error comes from the server.
+local run_command, sha1hex, line = ...
+local rawset, rawget, xpcall, type, tostring, error, globals = rawset, rawget, xpcall, type, tostring, error, _G
+
+local function coded(text)
+  local code, rest = string.match(text, '^%-(%S+) (.*)$')
+  return code and code .. ' ' .. rest or 'ERR ' .. (string.match(text, '^%-(.*)$') or text)
+end
+
+redis = {
+  call = function(...)
+    local answer, has_failed = run_command(...)
+    if has_failed then
+      error(answer)
+    end
+    return answer
+  end,
+  pcall = function(...)
+    local answer = run_command(...)
+    return answer
+  end,
+  error_reply = function(text)
+    if type(text) ~= 'string' then
+      error({err = 'ERR wrong number or type of arguments'})
+    end
+    return {err = coded(string.sub(text, 1, 1) == '-' and text or '-' .. text)}
+  end,
+  status_reply = function(text)
+    return {ok = text}
+  end,
+  sha1hex = sha1hex,
+  log = function() end,
+  LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
+}
+-- What differs from run to run.
+math.random, math.randomseed, print, dofile, loadfile = nil, nil, nil, nil, nil
+
+setmetatable(globals, {
+  __index = function(_, name)
+    error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+  end,
+  __newindex = function()
+    error('Attempt to modify a readonly table', 2)
+  end,
+})
+
+local function describe(failure)
+  if type(failure) ~= 'table' then
+    failure = {err = 'ERR ' .. tostring(failure)}
+  end
+  failure.line = line()
+  return failure
+end
+
+return function(script, keys, arguments)
+  rawset(globals, 'KEYS', keys)
+  rawset(globals, 'ARGV', arguments)
+  return xpcall(script, describe)
+end

@@ -1,0 +1,227 @@
+//! All commands.
+
+use crosslock_world::service::Connection;
+
+use super::keyspace::Bytes;
+use super::node::Node;
+use super::reply::{Outcome, Words};
+use super::state::State;
+use super::{about, channels, links, lists, sorted, texts, users};
+
+#[derive(Debug)]
+pub(super) struct Command {
+    pub(super) name: &'static str,
+    /// How many words it has; as many at least, if that is below 0.
+    words: isize,
+    keys: At,
+    pub(super) writes: bool,
+    pub(super) needs_memory: bool,
+    /// Whether only a client may send it that has said who it is.
+    pub(super) needs_user: bool,
+    pub(super) does: Does,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Does {
+    /// What scripts may call, too.
+    Data(fn(&mut State, &Words) -> Outcome),
+    /// What is about the connection that it comes on.
+    Client(fn(&mut Node, Connection, &Words) -> Outcome),
+}
+
+/// Which words are keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    None,
+    First,
+    FirstTwo,
+    All,
+    /// So many as the third word says, behind it.
+    Counted,
+    /// Those of channels, which have no slot.
+    Channel,
+    /// Those of channels that have a slot as keys have.
+    Sharded,
+}
+
+impl Command {
+    const fn of(name: &'static str, words: isize, keys: At, does: Does) -> Self {
+        let (writes, needs_memory, needs_user) = (false, false, true);
+        Command {
+            name,
+            words,
+            keys,
+            writes,
+            needs_memory,
+            needs_user,
+            does,
+        }
+    }
+
+    /// It writes.
+    const fn writing(mut self) -> Self {
+        self.writes = true;
+        self
+    }
+
+    /// It writes, and needs memory.
+    const fn growing(mut self) -> Self {
+        self.needs_memory = true;
+        self.writing()
+    }
+
+    /// Anybody may send it.
+    const fn open(mut self) -> Self {
+        self.needs_user = false;
+        self
+    }
+
+    pub(super) fn takes(&self, words: usize) -> bool {
+        if self.words < 0 {
+            words >= self.words.unsigned_abs()
+        } else {
+            words == self.words.unsigned_abs()
+        }
+    }
+
+    pub(super) fn lower(&self) -> String {
+        self.name.to_lowercase()
+    }
+
+    pub(super) fn keys_in<'a>(&self, words: &'a Words) -> Vec<&'a Bytes> {
+        let range = match self.keys {
+            At::None | At::Channel | At::Sharded => 0..0,
+            At::First => 1..2,
+            At::FirstTwo => 1..3,
+            At::All => 1..words.len(),
+            At::Counted => {
+                let count = words
+                    .get(2)
+                    .and_then(|word| str::from_utf8(word).ok()?.parse().ok());
+                3..3usize.saturating_add(count.unwrap_or(0))
+            }
+        };
+        words.get(range).unwrap_or_default().iter().collect()
+    }
+
+    /// What has a slot: keys, or channels.
+    pub(super) fn slotted_in<'a>(&self, words: &'a Words) -> Vec<&'a Bytes> {
+        match (self.keys, self.channel_in(words)) {
+            (At::Sharded, Some(channel)) if self.name == "SPUBLISH" => vec![channel],
+            (At::Sharded, _) => words[1..].iter().collect(),
+            _ => self.keys_in(words),
+        }
+    }
+
+    /// The channel that a user needs a right to. Of several the first is enough for what the library does.
+    pub(super) fn channel_in<'a>(&self, words: &'a Words) -> Option<&'a Bytes> {
+        let has_channel = matches!(self.keys, At::Channel | At::Sharded);
+        words.get(1).filter(|_| has_channel)
+    }
+}
+
+pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
+    let upper = name.to_ascii_uppercase();
+    let place = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(&upper));
+    place.ok().map(|at| &COMMANDS[at])
+}
+
+const fn data(
+    name: &'static str,
+    words: isize,
+    keys: At,
+    run: fn(&mut State, &Words) -> Outcome,
+) -> Command {
+    Command::of(name, words, keys, Does::Data(run))
+}
+
+const fn link(
+    name: &'static str,
+    words: isize,
+    keys: At,
+    run: fn(&mut Node, Connection, &Words) -> Outcome,
+) -> Command {
+    Command::of(name, words, keys, Does::Client(run))
+}
+
+/// In the order of their names.
+#[rustfmt::skip]
+const COMMANDS: &[Command] = &[
+    data("ACL", -2, At::None, users::ask),
+    link("AUTH", -2, At::None, links::auth).open(),
+    link("CLIENT", -2, At::None, links::client),
+    data("CONFIG", -2, At::None, about::config),
+    data("COPY", -3, At::FirstTwo, texts::copy).growing(),
+    data("DBSIZE", 1, At::None, texts::size),
+    data("DEL", -2, At::All, texts::delete).writing(),
+    data("ECHO", 2, At::None, about::echo),
+    link("EVAL", -3, At::Counted, links::eval),
+    link("EVALSHA", -3, At::Counted, links::eval_digest),
+    data("EXISTS", -2, At::All, texts::exist),
+    data("EXPIRE", 3, At::First, texts::expire).writing(),
+    data("EXPIREAT", 3, At::First, texts::expire).writing(),
+    data("FLUSHALL", -1, At::None, texts::flush).writing(),
+    data("GET", 2, At::First, texts::get),
+    data("GETRANGE", 4, At::First, texts::get_range),
+    data("HDEL", -3, At::First, lists::delete_fields).writing(),
+    link("HELLO", -1, At::None, links::hello).open(),
+    data("HEXISTS", 3, At::First, lists::has_field),
+    data("HGET", 3, At::First, lists::field),
+    data("HGETALL", 2, At::First, lists::all_fields),
+    data("HLEN", 2, At::First, lists::count_fields),
+    data("HMGET", -3, At::First, lists::fields),
+    data("HSET", -4, At::First, lists::set_fields).growing(),
+    data("INCR", 2, At::First, texts::increase).growing(),
+    data("INFO", -1, At::None, about::info),
+    data("KEYS", 2, At::None, texts::keys),
+    data("LINDEX", 3, At::First, lists::index),
+    data("LLEN", 2, At::First, lists::length),
+    data("LPOP", -2, At::First, lists::pop).writing(),
+    data("LPOS", 3, At::First, lists::position),
+    data("LRANGE", 4, At::First, lists::list_range),
+    data("LREM", 4, At::First, lists::list_remove).writing(),
+    data("MGET", -2, At::All, texts::get_all),
+    data("PERSIST", 2, At::First, texts::persist).writing(),
+    data("PEXPIRE", 3, At::First, texts::expire).writing(),
+    data("PEXPIREAT", 3, At::First, texts::expire).writing(),
+    link("PING", -1, At::None, links::ping),
+    data("PTTL", 2, At::First, texts::millis_left),
+    data("PUBLISH", 3, At::Channel, channels::publish),
+    data("PUBSUB", -2, At::None, channels::ask),
+    link("QUIT", -1, At::None, links::quit).open(),
+    link("READONLY", 1, At::None, links::read_only),
+    data("ROLE", 1, At::None, about::role),
+    data("RPUSH", -3, At::First, lists::push).growing(),
+    data("SCAN", -2, At::None, texts::scan),
+    link("SCRIPT", -2, At::None, links::script),
+    link("SELECT", 2, At::None, links::select),
+    data("SET", -3, At::First, texts::set).growing(),
+    data("SPUBLISH", 3, At::Sharded, channels::publish_sharded),
+    link("SSUBSCRIBE", -2, At::Sharded, links::subscribe_sharded),
+    link("SUBSCRIBE", -2, At::Channel, links::subscribe),
+    link("SUNSUBSCRIBE", -1, At::Sharded, links::unsubscribe_sharded),
+    data("TIME", 1, At::None, about::time),
+    data("TTL", 2, At::First, texts::seconds_left),
+    data("TYPE", 2, At::First, texts::type_of),
+    link("UNSUBSCRIBE", -1, At::None, links::unsubscribe),
+    link("WAIT", 3, At::None, links::wait),
+    data("ZADD", -4, At::First, sorted::add).growing(),
+    data("ZCARD", 2, At::First, sorted::card),
+    data("ZCOUNT", 4, At::First, sorted::count),
+    data("ZINCRBY", 4, At::First, sorted::increase).growing(),
+    data("ZRANGE", -4, At::First, sorted::range),
+    data("ZRANGEBYSCORE", -4, At::First, sorted::range_by_score),
+    data("ZREM", -3, At::First, sorted::remove).writing(),
+    data("ZREMRANGEBYSCORE", 4, At::First, sorted::remove_between).writing(),
+    data("ZSCORE", 3, At::First, sorted::score_of),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_in_the_order_of_their_names() {
+        assert!(COMMANDS.is_sorted_by(|one, next| one.name < next.name));
+    }
+}
