@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crosslock_servers::redis::Single;
 use crosslock_world::service::Service;
 use crosslock_world::{Place, add_service};
 
@@ -24,11 +25,13 @@ impl Site {
                 hosts: Vec::new(),
                 own: &[],
             },
+            Topology::Redis => Site::with(Box::new(Single::new()), 6379, |hosts| {
+                format!("redis://{}/", hosts[0])
+            }),
             other => panic!("{other:?} isn't simulated yet"),
         }
     }
 
-    #[allow(dead_code)]
     fn with(
         service: Box<dyn Service>,
         port: u16,

@@ -210,7 +210,13 @@ fn child(seed: u64, engine: Topology, options: &Options) -> Option<String> {
         .spawn()
         .expect("it can be run again");
     let output = child.stdout.take().expect("it has an output");
-    let last = BufReader::new(output).lines().map_while(Result::ok).last();
+    let mut last = None;
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        if line.starts_with("violation") {
+            println!("seed {seed} {}: {line}", engine.name());
+        }
+        last = Some(line);
+    }
     let status = child.wait().expect("it ends");
     last.filter(|_| status.success())
 }

@@ -97,13 +97,22 @@ fn trouble_host(
         Trouble::KillHost => fail_host(place, Fault::Kill, Fault::Start { with_data: true }, lasts),
         Trouble::PauseHost => fail_host(place, Fault::Pause, Fault::Resume, lasts),
         Trouble::CutHost => fail_host(place, Fault::Cut, Fault::Heal, lasts),
-        Trouble::LoseData => {
-            fail_host(place, Fault::Kill, Fault::Start { with_data: false }, lasts)
+        Trouble::LoseData if random.bool() => {
+            fail_host(place, Fault::Kill, Fault::Start { with_data: false }, lasts);
         }
-        Trouble::Own if !site.own.is_empty() => {
-            fault(place, Fault::Own(random.usize(..site.own.len())));
-        }
+        Trouble::LoseData => own_fault(site, place, |name| LOSES_DATA.contains(&name), random),
+        Trouble::Own => own_fault(site, place, |name| !LOSES_DATA.contains(&name), random),
         _ => {}
+    }
+}
+
+/// Those of the servers' own faults that take something from them.
+const LOSES_DATA: [&str; 2] = ["flush", "evict"];
+
+fn own_fault(site: &Site, place: Place, of: impl Fn(&str) -> bool, random: &mut Rng) {
+    let which: Vec<usize> = (0..site.own.len()).filter(|at| of(site.own[*at])).collect();
+    if !which.is_empty() {
+        fault(place, Fault::Own(which[random.usize(..which.len())]));
     }
 }
 

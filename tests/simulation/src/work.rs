@@ -18,13 +18,14 @@ const PERMITS: u32 = 3;
 /// A process: it opens its locker, starts its threads and awaits them.
 pub fn process(plan: &Arc<Plan>, site: &Site, at: usize, starts: usize) {
     let mut random = Rng::with_seed(plan.seed ^ (at * 1_000 + starts) as u64);
-    let Some(locker) = open(plan, site, &mut random) else {
+    let Some(locker) = open(plan, site, &mut random, at) else {
         return;
     };
     let threads: Vec<_> = (0..plan.threads)
         .map(|thread| {
             let mut worker = Worker {
                 plan: plan.clone(),
+                part: at,
                 locker: locker.clone(),
                 random: random.fork(),
             };
@@ -35,11 +36,11 @@ pub fn process(plan: &Arc<Plan>, site: &Site, at: usize, starts: usize) {
     for thread in threads {
         let _ = thread.expect("the system has threads").join();
     }
-    world::done();
+    world::done(at);
 }
 
 /// Opens it, however long the servers can't be reached.
-fn open(plan: &Plan, site: &Site, random: &mut Rng) -> Option<Locker> {
+fn open(plan: &Plan, site: &Site, random: &mut Rng, at: usize) -> Option<Locker> {
     loop {
         let mut builder = Locker::builder(&site.url)
             .ttl(plan.ttl)
@@ -54,7 +55,7 @@ fn open(plan: &Plan, site: &Site, random: &mut Rng) -> Option<Locker> {
             Err(error) if is_trouble(plan, &error) => time::sleep(Duration::from_millis(100)),
             Err(error) => {
                 violation(format!("it can't be opened: {error}"));
-                world::done();
+                world::done(at);
                 return None;
             }
         }
@@ -63,6 +64,8 @@ fn open(plan: &Plan, site: &Site, random: &mut Rng) -> Option<Locker> {
 
 struct Worker {
     plan: Arc<Plan>,
+    /// The number of its process, which is the same when that is started again.
+    part: usize,
     locker: Locker,
     random: Rng,
 }
@@ -82,7 +85,7 @@ fn is_trouble(plan: &Plan, error: &Error) -> bool {
 
 impl Worker {
     fn work(&mut self) {
-        for _ in 0..self.plan.rounds {
+        while world::takes_round(&self.plan, self.part) {
             let pause = self.random.f64().powi(4) * 200.0;
             time::sleep(Duration::from_secs_f64(pause / 1_000.0));
             if let Err(error) = self.step() {

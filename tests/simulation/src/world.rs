@@ -1,7 +1,7 @@
 //! One world from its seed to its end.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosslock_world::{
@@ -32,15 +32,38 @@ pub struct Part {
     pub starts: usize,
 }
 
-static DONE: AtomicUsize = AtomicUsize::new(0);
+/// What each process has done, however often it was started.
+#[derive(Clone, Copy, Default)]
+struct Work {
+    rounds: usize,
+    is_done: bool,
+}
+
+static WORK: Mutex<Vec<Work>> = Mutex::new(Vec::new());
+
+fn with_work<T>(at: usize, change: impl FnOnce(&mut Work) -> T) -> T {
+    let mut work = WORK.lock().unwrap_or_else(PoisonError::into_inner);
+    if work.len() <= at {
+        work.resize(at + 1, Work::default());
+    }
+    change(&mut work[at])
+}
+
+/// Whether a thread of the process goes on.
+pub fn takes_round(plan: &Plan, at: usize) -> bool {
+    with_work(at, |work| {
+        work.rounds += 1;
+        work.rounds <= plan.rounds * plan.threads
+    })
+}
 
 /// A process has done all of its work.
-pub fn done() {
-    DONE.fetch_add(1, Ordering::Relaxed);
+pub fn done(at: usize) {
+    with_work(at, |work| work.is_done = true);
 }
 
 pub fn is_done(plan: &Plan) -> bool {
-    DONE.load(Ordering::Relaxed) >= plan.processes
+    (0..plan.processes).all(|at| with_work(at, |work| work.is_done))
 }
 
 pub fn simulate(plan: &Plan) -> Outcome {
@@ -73,6 +96,9 @@ pub fn simulate(plan: &Plan) -> Outcome {
     }
 }
 
+/// Behind as many all is well, so that each world comes to an end.
+const MOST_TROUBLES: u32 = 100;
+
 fn live(plan: &Plan) {
     let mut random = Rng::with_seed(plan.seed ^ 0x0077_6f72_6c64);
     let plan = Arc::new(plan.clone());
@@ -83,9 +109,11 @@ fn live(plan: &Plan) {
     let mut parts: Vec<Part> = (0..plan.processes)
         .map(|at| start(&plan, &site, machines[at % machines.len()], at, 0))
         .collect();
+    let mut troubles = 0;
     while !is_done(&plan) {
         time::sleep(plan.calm.mul_f64(random.f64() * 2.0));
-        if !plan.troubles.is_empty() && !is_done(&plan) {
+        if !plan.troubles.is_empty() && !is_done(&plan) && troubles < MOST_TROUBLES {
+            troubles += 1;
             trouble::make(&plan, &site, &mut parts, &mut random);
         }
         restart(&plan, &site, &mut parts);

@@ -8,3 +8,8 @@ pub(crate) use crosslock_world::time::{boot, now, sleep, wall, yield_now};
 pub(crate) fn since(earlier: Instant) -> Duration {
     now().saturating_duration_since(earlier)
 }
+
+/// Waits for so long, exactly.
+pub(crate) fn spin(duration: Duration) {
+    sleep(duration);
+}
