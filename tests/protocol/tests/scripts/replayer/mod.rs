@@ -19,6 +19,7 @@ use crosslock_protocol::server::{
 
 use self::keys::Seen;
 use self::real::Real;
+use crate::place::Place;
 
 pub(crate) const HAND_OVERS: Token = 1024;
 /// How many of the last events are told of when something differs.
@@ -49,8 +50,13 @@ pub(crate) struct Outcome {
 impl Replayer {
     /// A server that knows nothing of these names, and a connection for each inbox.
     pub(crate) fn start(names: usize, inboxes: usize) -> Self {
+        Replayer::start_at(Place::real(), names, inboxes)
+    }
+
+    /// The same on that server.
+    pub(crate) fn start_at(server: Place, names: usize, inboxes: usize) -> Self {
         let mut replayer = Replayer {
-            real: Real::start(names, inboxes),
+            real: Real::start(server, names, inboxes),
             names: vec![Name::default(); names],
             copies: vec![Name::default(); names],
             now: 0,

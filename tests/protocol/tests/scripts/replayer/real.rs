@@ -7,7 +7,7 @@ use redis::{Cmd, Connection, FromRedisValue, Script, Value, cmd};
 
 use super::keys::{BROKEN, FOREIGN, KEYS, Seen, TICK, channel_of, copies_of, inbox_of, keys_of};
 use super::words::{Request, answer_of, message_of, millis};
-use support::RedisServer;
+use crate::place::Place;
 use support::scripts::{ALL, text, whole};
 
 const LOOK: &str = include_str!("look.lua");
@@ -32,7 +32,7 @@ pub(super) struct Real {
     names: Vec<[String; KEYS]>,
     copies: Vec<[String; KEYS]>,
     pub(super) ears: Vec<Ear>,
-    _server: RedisServer,
+    _server: Place,
 }
 
 /// What there was to see of a call.
@@ -43,8 +43,7 @@ pub(super) struct Heard {
 }
 
 impl Real {
-    pub(super) fn start(names: usize, inboxes: usize) -> Self {
-        let server = RedisServer::start();
+    pub(super) fn start(server: Place, names: usize, inboxes: usize) -> Self {
         let mut admin = server.connection();
         let mut load = |code: String| {
             let digest: String = ask(&mut admin, cmd("SCRIPT").arg("LOAD").arg(&code));

@@ -52,7 +52,7 @@ pub(super) fn quit(node: &mut Node, client: Connection, _: &Words) -> Outcome {
 }
 
 pub(super) fn select(_: &mut Node, _: Connection, words: &Words) -> Outcome {
-    match integer(&words[1]).map_err(|_| Reply::error("ERR invalid DB index"))? {
+    match integer(&words[1])? {
         0 => Ok(OK),
         _ => Err(Reply::error("ERR DB index is out of range")),
     }
@@ -61,10 +61,10 @@ pub(super) fn select(_: &mut Node, _: Connection, words: &Words) -> Outcome {
 pub(super) fn client(node: &mut Node, client: Connection, words: &Words) -> Outcome {
     match words[1].to_ascii_uppercase().as_slice() {
         b"SETNAME" if words.len() == 3 => {
-            node.client(client).name.clone_from(&words[2]);
+            node.client(client).name = Some(words[2].clone());
             Ok(OK)
         }
-        b"GETNAME" => Ok(Reply::text(node.client(client).name.clone())),
+        b"GETNAME" => Ok(Reply::maybe(node.client(client).name.clone())),
         b"ID" => Ok(Reply::Int(i64::try_from(client).unwrap_or(0))),
         _ => Err(unknown_subcommand(words)),
     }

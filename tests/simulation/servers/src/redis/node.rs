@@ -29,7 +29,7 @@ pub(super) struct Client {
     input: Input,
     /// `None`: it hasn't said who it is, and has to.
     pub(super) user: Option<String>,
-    pub(super) name: Bytes,
+    pub(super) name: Option<Bytes>,
     /// Up to where its own commands have written.
     pub(super) offset: u64,
     pub(super) waits: Option<Waiting>,

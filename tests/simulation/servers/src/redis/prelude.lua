@@ -2,7 +2,7 @@
 --
 -- Without `debug`, which Redis's scripts don't have either, the line of an error comes from the server.
 local run_command, sha1hex, line = ...
-local rawset, rawget, xpcall, type, tostring, error, globals = rawset, rawget, xpcall, type, tostring, error, _G
+local rawset, pcall_of_lua, xpcall, type, tostring, error, globals = rawset, pcall, xpcall, type, tostring, error, _G
 
 local function coded(text)
   local code, rest = string.match(text, '^%-(%S+) (.*)$')
@@ -34,6 +34,18 @@ redis = {
   log = function() end,
   LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
 }
+-- What `redis.call` raises is a table, of which `pcall` gives the text.
+local function texts(ok, failure, ...)
+  if not ok and type(failure) == 'table' and type(failure.err) == 'string' then
+    failure = failure.err
+  end
+  return ok, failure, ...
+end
+
+function pcall(...)
+  return texts(pcall_of_lua(...))
+end
+
 -- What differs from run to run.
 math.random, math.randomseed, print, dofile, loadfile = nil, nil, nil, nil, nil
 

@@ -142,21 +142,21 @@ pub(super) fn add(state: &mut State, words: &Words) -> Outcome {
     let (mut added, mut updated, mut last) = (0, 0, Reply::Nil);
     for (pair, given) in pairs.chunks(2).zip(scores) {
         let before = sorted.score(&pair[1]);
-        let score = before
-            .filter(|_| options.adds)
-            .map_or(given, |before| before + given);
+        let is_kept = match before {
+            None => options.only_old,
+            Some(_) => options.only_new,
+        };
+        if is_kept {
+            continue;
+        }
+        let added_to = before.filter(|_| options.adds);
+        let score = added_to.map_or(given, |before| before + given);
         if score.is_nan() {
             return Err(Reply::error("ERR resulting score is not a number (NaN)"));
         }
-        let is_kept = match before {
-            None => options.only_old,
-            Some(before) => {
-                options.only_new
-                    || (options.greater && score <= before)
-                    || (options.less && score >= before)
-            }
-        };
-        if is_kept {
+        let is_less = |before: f64| options.greater && score <= before;
+        let is_more = |before: f64| options.less && score >= before;
+        if before.is_some_and(|before| is_less(before) || is_more(before)) {
             continue;
         }
         sorted.set(&pair[1], score);

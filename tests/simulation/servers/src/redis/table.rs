@@ -151,7 +151,7 @@ const COMMANDS: &[Command] = &[
     link("AUTH", -2, At::None, links::auth).open(),
     link("CLIENT", -2, At::None, links::client),
     data("CONFIG", -2, At::None, about::config),
-    data("COPY", -3, At::FirstTwo, texts::copy).growing(),
+    data("COPY", 3, At::FirstTwo, texts::copy).growing(),
     data("DBSIZE", 1, At::None, texts::size),
     data("DEL", -2, At::All, texts::delete).writing(),
     data("ECHO", 2, At::None, about::echo),

@@ -191,6 +191,11 @@ pub(super) fn seconds_left(state: &mut State, words: &Words) -> Outcome {
 }
 
 pub(super) fn copy(state: &mut State, words: &Words) -> Outcome {
+    if words[1] == words[2] {
+        return Err(Reply::error(
+            "ERR source and destination objects are the same",
+        ));
+    }
     let is_taken = state.keys.get(&words[2]).is_some();
     let Some(entry) = state.keys.get(&words[1]).filter(|_| !is_taken).cloned() else {
         return Ok(Reply::Int(0));

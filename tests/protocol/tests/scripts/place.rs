@@ -1,0 +1,33 @@
+//! A server to run scripts on: a real one, or the simulated one, which has to do the same.
+
+use crosslock_servers::redis::Single;
+use crosslock_servers::serve::{Served, serve};
+use redis::{Client, Connection};
+use support::RedisServer;
+
+pub(crate) enum Place {
+    Real(RedisServer),
+    Simulated(Served),
+}
+
+impl Place {
+    pub(crate) fn real() -> Self {
+        Place::Real(RedisServer::start())
+    }
+
+    pub(crate) fn simulated() -> Self {
+        let served = serve(1, |mut at| Single::at(at.remove(0), None));
+        Place::Simulated(served.expect("a port"))
+    }
+
+    pub(crate) fn connection(&self) -> Connection {
+        match self {
+            Place::Real(server) => server.connection(),
+            Place::Simulated(served) => {
+                let url = format!("redis://{}/", served.addresses()[0]);
+                let client = Client::open(url).expect("a URL");
+                client.get_connection().expect("connect")
+            }
+        }
+    }
+}
