@@ -1,1 +1,368 @@
-//! etcd
+//! A simulated etcd: an ensemble of one or three members, as clients of its JSON gateway see it.
+//!
+//! There is one log for all: what is agreed on is appended to it, and each member carries it out in its time. So what
+//! a member answers from its own state may be of the past. The messages of Raft aren't simulated, only what comes of
+//! them: a leader that reaches a majority decides what is proposed, after some milliseconds. When it is lost, the
+//! others have another after a second or so. What was under way then is decided by the next leader, or never.
+//!
+//! A leader that was paused or cut off goes on believing in itself for a while: it says of leases that it keeps them
+//! alive, which its successor lets run out. It ends none, as etcd since 3.4.31 and 3.5.13. A new leader gives all
+//! leases their whole time once more. A member that starts without its data gets another's, like one that an operator
+//! has replaced. The clocks of hosts don't matter.
+//!
+//! Not simulated: learners, alarms, roles, the size of a database, and members that disturb a leader when they come
+//! back. Fields of requests that are unknown here and known to etcd are refused.
+
+mod fields;
+mod http;
+mod leases;
+mod log;
+mod members;
+mod request;
+mod store;
+mod txn;
+mod waiting;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use base64::Engine as _;
+use crosslock_world::service::{Connection, Fault, Host, Io, Service};
+use serde_json::{Value, json};
+
+use self::http::Question;
+use self::log::{Log, Proposal};
+use self::members::Member;
+use self::request::{Request, Unfit};
+use self::waiting::Waiting;
+use self::watch::Stream;
+
+/// An ensemble.
+pub struct Etcd {
+    cluster: u64,
+    members: Vec<Member>,
+    /// Who leads in truth, if anybody does.
+    leader: Option<Host>,
+    term: u64,
+    log: Log,
+    proposals: BTreeMap<u64, Proposal>,
+    /// The leases that are being ended because their time is over.
+    ending: BTreeSet<i64>,
+    /// When leases are looked at next.
+    ends_at: Option<Duration>,
+    clients: BTreeMap<Connection, Client>,
+    waiting: BTreeMap<u64, Waiting>,
+    timers: BTreeMap<(Duration, u64), Timer>,
+    election_is_due: bool,
+    /// The number that was given out last, to a request or a timer.
+    last_number: u64,
+    /// Who has to log in, by which password.
+    user: Option<(String, String)>,
+    has_begun: bool,
+    now: Duration,
+}
+
+/// A connection to a member.
+struct Client {
+    at: Host,
+    input: Vec<u8>,
+    /// Whether a request of it has no answer yet.
+    is_busy: bool,
+    /// Whether it ends with that answer.
+    is_last: bool,
+    stream: Option<Stream>,
+}
+
+/// What is to be done at a time.
+#[derive(Clone, Copy, Debug)]
+enum Timer {
+    /// A proposal is decided.
+    Decide(u64),
+    /// A member learns that the log has so many entries.
+    Apply(Host, usize),
+    /// A request that waits is looked at.
+    Look(u64),
+    Elect,
+    /// A member hears of the leader that there is.
+    Hear(Host),
+    /// A member notices that it has none.
+    Lonely(Host),
+    /// A member without a leader ends the streams that demand one.
+    EndStreams(Host),
+    EndLeases,
+    /// Watches that begin in the past are told of it.
+    Sync(Connection),
+}
+
+const COMPACT: &str = "compact";
+const ELECTION: &str = "election";
+
+impl Etcd {
+    /// An ensemble of so many members, which lets everyone in.
+    ///
+    /// # Panics
+    ///
+    /// If that isn't an odd number.
+    pub fn new(members: usize) -> Self {
+        assert!(members % 2 == 1, "an odd number of members");
+        Self {
+            cluster: 0,
+            members: (0..members).map(|_| Member::new()).collect(),
+            leader: None,
+            term: 1,
+            log: Log::default(),
+            proposals: BTreeMap::new(),
+            ending: BTreeSet::new(),
+            ends_at: None,
+            clients: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            election_is_due: false,
+            last_number: 0,
+            user: None,
+            has_begun: false,
+            now: Duration::ZERO,
+        }
+    }
+
+    /// The same, which lets in that user alone.
+    pub fn with_login(members: usize, user: &str, password: &str) -> Self {
+        let user = Some((user.to_owned(), password.to_owned()));
+        Self {
+            user,
+            ..Self::new(members)
+        }
+    }
+
+    /// Does what is due, then `act`, and says when there is more to do.
+    fn during(&mut self, io: &mut Io<'_>, act: impl FnOnce(&mut Self, &mut Io<'_>)) {
+        self.now = io.now;
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.found(io);
+            self.elect(io, None);
+        }
+        self.run(io);
+        act(self, io);
+        self.run(io);
+        if let Some(((at, _), _)) = self.timers.first_key_value() {
+            io.wake_at(*at);
+        }
+    }
+
+    fn run(&mut self, io: &mut Io<'_>) {
+        while let Some(entry) = self.timers.first_entry() {
+            if entry.key().0 > io.now {
+                return;
+            }
+            match entry.remove() {
+                Timer::Decide(number) => self.decide(io, number),
+                Timer::Apply(at, end) => self.apply(io, at, end),
+                Timer::Look(number) => self.look(io, number),
+                Timer::Elect => {
+                    self.election_is_due = false;
+                    self.hold_election(io);
+                }
+                Timer::Hear(at) => self.hear(io, at),
+                Timer::Lonely(at) => self.be_lonely(io, at),
+                Timer::EndStreams(at) => self.end_streams(io, at),
+                Timer::EndLeases => self.end_leases(io),
+                Timer::Sync(connection) => self.sync(io, connection),
+            }
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    fn after(&mut self, time: Duration, timer: Timer) {
+        let number = self.number();
+        self.timers.insert((self.now + time, number), timer);
+    }
+
+    /// The same after a time between these milliseconds.
+    fn within(&mut self, io: &mut Io<'_>, millis: std::ops::Range<u64>, timer: Timer) {
+        let micros = io.random.u64(millis.start * 1000..millis.end * 1000);
+        self.after(Duration::from_micros(micros), timer);
+    }
+
+    /// Begins with the requests that have come on a connection, as long as each is answered at once.
+    fn serve(&mut self, io: &mut Io<'_>, connection: Connection) {
+        while let Some(client) = self.clients.get_mut(&connection) {
+            if client.is_busy {
+                return;
+            }
+            match http::first(&client.input) {
+                Ok(None) => return,
+                Ok(Some((question, length))) => {
+                    client.input.drain(..length);
+                    client.is_busy = true;
+                    client.is_last = question.is_last;
+                    self.begin(io, connection, &question);
+                }
+                Err(()) => {
+                    self.clients.remove(&connection);
+                    io.close(connection);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, io: &mut Io<'_>, connection: Connection, question: &Question) {
+        let at = self.clients[&connection].at;
+        let request = Request::parse(&question.path, &question.body);
+        let request = match request {
+            Err(Unfit::NothingThere) => return self.send(io, connection, http::nothing_there()),
+            Err(Unfit::Body(code, text)) => {
+                return self.send(io, connection, http::not_understood(code, &text));
+            }
+            Err(Unfit::Refused(why)) => Err(why),
+            Ok(request) => Ok(request),
+        };
+        let has_leader = self.members[at].leader.is_some();
+        let request = match question.wants_leader && !has_leader {
+            true => Err(http::Refusal::no_leader()),
+            false => request,
+        };
+        match request {
+            Err(why) if Request::is_stream(&question.path) => {
+                self.send(io, connection, http::no_stream(&why));
+            }
+            Err(why) => self.send(io, connection, http::answer(&Err(why))),
+            Ok(request) => self.ask(io, (at, connection), request, question),
+        }
+    }
+
+    /// The last bytes of an answer.
+    fn send(&mut self, io: &mut Io<'_>, connection: Connection, bytes: Vec<u8>) {
+        io.send(connection, bytes);
+        let Some(client) = self.clients.get_mut(&connection) else {
+            return;
+        };
+        client.is_busy = false;
+        client.stream = None;
+        if client.is_last {
+            self.clients.remove(&connection);
+            io.close(connection);
+        }
+    }
+
+    /// An answer of a member, whose header has the revision.
+    fn send_answer(
+        &mut self,
+        io: &mut Io<'_>,
+        (at, to): (Host, Connection),
+        answer: Result<Value, http::Refusal>,
+    ) {
+        let answer = answer.map(|mut answer| {
+            self.fill(at, &mut answer);
+            answer
+        });
+        self.send(io, to, http::answer(&answer));
+        self.serve(io, to);
+    }
+
+    /// Adds to the header who answers, and in which term.
+    fn fill(&self, at: Host, answer: &mut Value) {
+        let member = &self.members[at];
+        answer["header"]["cluster_id"] = self.cluster.to_string().into();
+        answer["header"]["member_id"] = member.id.to_string().into();
+        answer["header"]["raft_term"] = member.term.to_string().into();
+    }
+
+    /// The header of what a member says by itself.
+    fn header(&self, at: Host) -> Value {
+        let mut answer = json!({ "header": store::header(self.members[at].state.revision) });
+        self.fill(at, &mut answer);
+        answer["header"].take()
+    }
+}
+
+impl Service for Etcd {
+    fn hosts(&self) -> usize {
+        self.members.len()
+    }
+
+    fn connected(&mut self, io: &mut Io<'_>, at: Host, connection: Connection) {
+        let client = Client {
+            at,
+            input: Vec::new(),
+            is_busy: false,
+            is_last: false,
+            stream: None,
+        };
+        self.during(io, |etcd, _| _ = etcd.clients.insert(connection, client));
+    }
+
+    fn received(&mut self, io: &mut Io<'_>, _at: Host, connection: Connection, bytes: &[u8]) {
+        self.during(io, |etcd, io| {
+            if let Some(client) = etcd.clients.get_mut(&connection) {
+                client.input.extend_from_slice(bytes);
+                etcd.serve(io, connection);
+            }
+        });
+    }
+
+    fn closed(&mut self, io: &mut Io<'_>, _at: Host, connection: Connection) {
+        self.during(io, |etcd, _| {
+            etcd.clients.remove(&connection);
+            etcd.waiting.retain(|_, waiting| waiting.to != connection);
+        });
+    }
+
+    fn woken(&mut self, io: &mut Io<'_>) {
+        self.during(io, |_, _| {});
+    }
+
+    fn fault(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
+        self.during(io, |etcd, io| match fault {
+            Fault::Own(own) => match etcd.own_faults()[own] {
+                COMPACT => etcd.compact(io),
+                _ => etcd.elect(io, etcd.leader),
+            },
+            fault => etcd.suffer(io, at, fault),
+        });
+    }
+
+    fn own_faults(&self) -> &'static [&'static str] {
+        &[COMPACT, ELECTION]
+    }
+
+    fn contents(&self) -> Vec<String> {
+        let by_progress = |at: &Host| (self.leader == Some(*at), self.members[*at].applied);
+        let Some(best) = (0..self.members.len()).max_by_key(by_progress) else {
+            return Vec::new();
+        };
+        let member = &self.members[best];
+        let line = |one: &store::KeyValue| {
+            let (key, value) = (
+                String::from_utf8_lossy(&one.key),
+                String::from_utf8_lossy(&one.value),
+            );
+            let value: String = value.chars().take(60).collect();
+            let left = member
+                .lessor
+                .as_ref()
+                .and_then(|lessor| lessor.get(&one.lease));
+            let left =
+                left.map(|end| format!("{} ms left", end.saturating_sub(self.now).as_millis()));
+            let lease = match one.lease {
+                0 => "no lease".to_owned(),
+                id => format!(
+                    "lease {id:x}, {}",
+                    left.as_deref().unwrap_or("nobody counts its time")
+                ),
+            };
+            format!("{key} {value:?} {lease}")
+        };
+        member.state.all().map(|one| line(one)).collect()
+    }
+}
+
+/// Random letters, for a token.
+fn letters(io: &mut Io<'_>) -> String {
+    let bytes: [u8; 12] = std::array::from_fn(|_| io.random.u8(..));
+    base64::engine::general_purpose::URL_SAFE.encode(bytes)
+}

@@ -1,0 +1,197 @@
+//! What the members agree on, and how leases end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosslock_world::service::{Host, Io};
+
+use super::request::Command;
+use super::{Etcd, Timer};
+
+/// What was agreed on.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    /// How many entries were dropped, which every member has.
+    first: usize,
+    entries: Vec<Entry>,
+    /// What a leader has told others of before it was lost: the next one decides it.
+    adrift: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    number: u64,
+    command: Arc<Command>,
+}
+
+/// What a leader was asked to decide.
+#[derive(Debug)]
+pub(super) struct Proposal {
+    command: Arc<Command>,
+    term: u64,
+}
+
+impl Log {
+    pub(super) fn end(&self) -> usize {
+        self.first + self.entries.len()
+    }
+}
+
+/// How often a leader looks for leases whose time is over.
+const ROUND: Duration = Duration::from_millis(500);
+
+impl Etcd {
+    /// Has the leader that there is decide a command.
+    pub(super) fn propose(&mut self, io: &mut Io<'_>, number: u64, command: Command) {
+        let proposal = Proposal {
+            command: Arc::new(command),
+            term: self.term,
+        };
+        self.proposals.insert(number, proposal);
+        self.within(io, 1..5, Timer::Decide(number));
+    }
+
+    pub(super) fn decide(&mut self, io: &mut Io<'_>, number: u64) {
+        let Some(Proposal { command, term }) = self.proposals.remove(&number) else {
+            return;
+        };
+        let entry = Entry {
+            number,
+            command: command.clone(),
+        };
+        if term != self.term || self.leader.is_none() {
+            if io.random.bool() {
+                self.log.adrift.push(entry);
+            }
+        } else if self.is_healthy() {
+            self.agree(io, entry);
+        } else {
+            // Nobody has noticed yet.
+            self.proposals.insert(number, Proposal { command, term });
+            self.after(Duration::from_millis(10), Timer::Decide(number));
+        }
+    }
+
+    fn agree(&mut self, io: &mut Io<'_>, entry: Entry) {
+        self.log.entries.push(entry);
+        let end = self.log.end();
+        for at in 0..self.members.len() {
+            if self.leader == Some(at) {
+                self.catch_up(io, at, end);
+            } else {
+                // Most are told with the next message, and some by the next heartbeat.
+                let lag = if io.random.u8(..20) == 0 {
+                    1..100
+                } else {
+                    0..3
+                };
+                self.within(io, lag, Timer::Apply(at, end));
+            }
+        }
+        self.drop_old();
+    }
+
+    /// Decides what was under way when the leader before was lost.
+    pub(super) fn decide_adrift(&mut self, io: &mut Io<'_>) {
+        for entry in std::mem::take(&mut self.log.adrift) {
+            self.agree(io, entry);
+        }
+    }
+
+    fn drop_old(&mut self) {
+        const MANY: usize = 1000;
+        let with_data = self.members.iter().filter(|member| !member.is_empty);
+        let all_have = with_data.map(|member| member.applied).min().unwrap_or(0);
+        if all_have > self.log.first + MANY {
+            self.log.entries.drain(..all_have - self.log.first);
+            self.log.first = all_have;
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear_log(&mut self) {
+        self.log = Log::default();
+        self.proposals.clear();
+    }
+
+    pub(super) fn apply(&mut self, io: &mut Io<'_>, at: Host, end: usize) {
+        if !self.members[at].is_empty && self.leader.is_some_and(|leader| self.reaches(at, leader))
+        {
+            self.catch_up(io, at, end.min(self.log.end()));
+        }
+    }
+
+    /// Carries out at a member what it doesn't have yet, and answers what waits for that.
+    pub(super) fn catch_up(&mut self, io: &mut Io<'_>, at: Host, end: usize) {
+        while self.members[at].applied < end {
+            let entry = self.log.entries[self.members[at].applied - self.log.first].clone();
+            let before = self.members[at].state.revision;
+            let answer = self.members[at].apply(&entry.command, io.now);
+            if self.leader == Some(at) {
+                self.watch_leases(&entry.command);
+            }
+            self.tell(io, at, before + 1);
+            self.decided(io, at, entry.number, answer);
+        }
+        self.look_at_reads(io, at);
+    }
+
+    fn watch_leases(&mut self, command: &Command) {
+        match command {
+            Command::Grant { .. } => self.look_at_leases(),
+            Command::Revoke(id) => _ = self.ending.remove(id),
+            _ => {}
+        }
+    }
+
+    /// Has leases looked at in the first round after one of them is over.
+    pub(super) fn look_at_leases(&mut self) {
+        let lessor = self
+            .leader
+            .and_then(|leader| self.members[leader].lessor.as_ref());
+        let lasting = lessor
+            .into_iter()
+            .flatten()
+            .filter(|(id, _)| !self.ending.contains(id));
+        let Some(first) = lasting.map(|(_, end)| *end).min() else {
+            return;
+        };
+        let rounds = first.as_micros().div_ceil(ROUND.as_micros());
+        let at = ROUND * u32::try_from(rounds).unwrap_or(u32::MAX);
+        if self.ends_at.is_none_or(|before| at < before) {
+            self.ends_at = Some(at);
+            self.after(at.saturating_sub(self.now), Timer::EndLeases);
+        }
+    }
+
+    pub(super) fn end_leases(&mut self, io: &mut Io<'_>) {
+        self.ends_at = None;
+        let leader = self.leader.filter(|_| self.is_healthy());
+        let lessor = leader.and_then(|leader| self.members[leader].lessor.as_ref());
+        let over = lessor
+            .into_iter()
+            .flatten()
+            .filter(|(_, end)| **end <= io.now);
+        let over: Vec<_> = over.map(|(id, _)| *id).collect();
+        for id in over {
+            if self.ending.insert(id) {
+                let number = self.number();
+                self.propose(io, number, Command::Revoke(id));
+            }
+        }
+        if leader.is_some() {
+            self.look_at_leases();
+        } else if self.leader.is_some() {
+            self.ends_at = Some(self.now + ROUND);
+            self.after(ROUND, Timer::EndLeases);
+        }
+    }
+
+    /// Drops the history, as an operator may.
+    pub(super) fn compact(&mut self, io: &mut Io<'_>) {
+        if let Some(leader) = self.leader {
+            let (number, revision) = (self.number(), self.members[leader].state.revision);
+            self.propose(io, number, Command::Compact(revision));
+        }
+    }
+}
