@@ -1,1 +1,242 @@
-//! zookeeper
+//! An ensemble of ZooKeeper, or one server: its protocol, its nodes, watches and sessions, and its leaders.
+//!
+//! The servers agree by fiat: there is one line of transactions, which is the leader's. A follower has the same ones
+//! some time later. What the leader has committed is never lost while a disk is left that has it.
+//!
+//! What it doesn't have, because no client of crosslock uses it: TTLs, quotas, changed ACLs, logins but by digest,
+//! watches that stay or are made anew, local sessions, observers, and servers that only read.
+
+mod answers;
+mod apply;
+mod change;
+mod client;
+mod jute;
+mod leader;
+mod member;
+mod quorum;
+mod tree;
+mod watches;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crosslock_world::service::{Connection, Fault, Host, Io, Service};
+
+use self::client::Client;
+use self::member::{FromLeader, Member, Role};
+use self::tree::Tree;
+
+/// How many ticks a server waits for one that says nothing, as that of the tests is configured.
+const SYNC_LIMIT: u32 = 20;
+
+/// How often a leader looks for containers that are empty.
+const SWEEPS_EACH: Duration = Duration::from_secs(60);
+
+/// Servers of ZooKeeper.
+#[derive(Debug)]
+pub struct ZooKeeper {
+    tick: Duration,
+    members: Vec<Member>,
+    clients: BTreeMap<Connection, Client>,
+    /// How many sessions there were.
+    sessions: i64,
+    /// When the next leader is found.
+    elects_at: Option<Duration>,
+    /// Who isn't to be the next leader.
+    avoided: Option<Host>,
+}
+
+impl ZooKeeper {
+    /// So many members, which are up. The last leads the others.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn new(members: usize) -> Self {
+        Self::with_tick(members, Duration::from_millis(100))
+    }
+
+    /// The same with another time in which servers and sessions are counted.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn with_tick(members: usize, tick: Duration) -> Self {
+        assert!(members > 0, "an ensemble has members");
+        let mut ensemble = ZooKeeper {
+            tick,
+            members: (0..members).map(|_| Member::new()).collect(),
+            clients: BTreeMap::new(),
+            sessions: 0,
+            elects_at: None,
+            avoided: None,
+        };
+        let leader = members - 1;
+        ensemble.make_leader(Duration::ZERO, leader);
+        let epoch = ensemble.members[leader].epoch;
+        for (at, member) in ensemble.members.iter_mut().enumerate() {
+            (member.up, member.epoch) = (true, epoch);
+            if at != leader {
+                member.role = Role::Following(leader);
+            }
+        }
+        ensemble
+    }
+
+    /// Does all that is due, and asks to be woken for the rest.
+    fn go_on(&mut self, io: &mut Io<'_>) {
+        loop {
+            let mut changed = self.review(io);
+            for at in 0..self.members.len() {
+                changed |=
+                    self.members[at].is_active() && (self.exchange(io, at) || self.tend(io, at));
+            }
+            if !changed {
+                break;
+            }
+        }
+        let active = self.members.iter().filter(|member| member.is_active());
+        let due = active.flat_map(Member::times).chain(self.elects_at);
+        // What is due already waits for something else, which will be told.
+        if let Some(next) = due.filter(|due| *due > io.now).min() {
+            io.wake_at(next);
+        }
+    }
+
+    /// Takes the messages between a follower and its leader that have come.
+    fn exchange(&mut self, io: &mut Io<'_>, at: Host) -> bool {
+        let Role::Following(leader) = self.members[at].role else {
+            return false;
+        };
+        if !self.reaches(at, leader) {
+            return false;
+        }
+        let member = &mut self.members[at];
+        let mut changed = false;
+        if let Some(message) = pop_due(&mut member.to_leader, io.now) {
+            self.lead(io, leader, at, message);
+            changed = true;
+        }
+        let member = &mut self.members[at];
+        if let Some(message) = pop_due(&mut member.from_leader, io.now) {
+            match message {
+                FromLeader::Commit(committed) => self.carry_out(io, at, committed),
+                FromLeader::Synced(connection) => {
+                    self.answer_ordered(io, connection, Ok(Vec::new()));
+                }
+                FromLeader::Validated {
+                    connection,
+                    is_valid,
+                } => self.welcome(io, connection, is_valid),
+            }
+            changed = true;
+        }
+        changed
+    }
+
+    fn kill(&mut self, io: &mut Io<'_>, at: Host) {
+        for connection in self.clients_of(at) {
+            self.forget(connection);
+        }
+        // Of what nobody was told, some was done.
+        if self.has_majority(at)
+            && let Some(leadership) = self.members[at].leadership()
+        {
+            let done = io.random.usize(..=leadership.pending.len());
+            (0..done).for_each(|_| self.commit(io, at));
+        }
+        self.look_for_leader(at);
+        let member = &mut self.members[at];
+        (member.up, member.paused) = (false, false);
+    }
+
+    fn start(&mut self, io: &Io<'_>, at: Host, with_data: bool) {
+        self.members[at].up = true;
+        if !with_data {
+            self.members[at].tree = Tree::new();
+        }
+        if self.members.len() == 1 {
+            self.make_leader(io.now, at);
+        }
+    }
+
+    /// Has another member lead.
+    fn elect_another(&mut self, io: &mut Io<'_>) {
+        let places = 0..self.members.len();
+        let leads = |at: &Host| {
+            self.members[*at].is_active() && matches!(self.members[*at].role, Role::Leading(_))
+        };
+        for leader in places.filter(leads).collect::<Vec<_>>() {
+            self.leave(io, leader);
+            self.avoided = Some(leader);
+        }
+    }
+}
+
+fn pop_due<T>(queue: &mut VecDeque<(Duration, T)>, now: Duration) -> Option<T> {
+    let is_due = queue.front().is_some_and(|(at, _)| *at <= now);
+    is_due
+        .then(|| queue.pop_front())?
+        .map(|(_, message)| message)
+}
+
+impl Service for ZooKeeper {
+    fn hosts(&self) -> usize {
+        self.members.len()
+    }
+
+    fn connected(&mut self, _io: &mut Io<'_>, at: Host, connection: Connection) {
+        self.clients.insert(connection, Client::new(at));
+    }
+
+    fn received(&mut self, io: &mut Io<'_>, _at: Host, connection: Connection, bytes: &[u8]) {
+        self.take(io, connection, bytes);
+        self.go_on(io);
+    }
+
+    fn closed(&mut self, _io: &mut Io<'_>, _at: Host, connection: Connection) {
+        self.forget(connection);
+    }
+
+    fn woken(&mut self, io: &mut Io<'_>) {
+        self.go_on(io);
+    }
+
+    fn fault(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
+        match fault {
+            Fault::Kill => self.kill(io, at),
+            Fault::Start { with_data } => self.start(io, at, with_data),
+            Fault::Pause => {
+                self.members[at].paused = true;
+                if let Role::Following(_) = self.members[at].role {
+                    let leaves_at = &mut self.members[at].leaves_at;
+                    leaves_at.get_or_insert(io.now + self.tick * SYNC_LIMIT);
+                }
+            }
+            Fault::Resume => {
+                self.members[at].paused = false;
+                let soon = io.now + Duration::from_micros(io.random.u64(..2_000));
+                if let Some(leadership) = self.members[at].leadership() {
+                    leadership.expires_from = soon;
+                }
+            }
+            Fault::Cut => self.members[at].cut = true,
+            Fault::Heal => self.members[at].cut = false,
+            // Its clock is asked for each time.
+            Fault::StepClock { .. } => {}
+            Fault::Own(_) => self.elect_another(io),
+        }
+        self.go_on(io);
+    }
+
+    fn own_faults(&self) -> &'static [&'static str] {
+        match self.members.len() {
+            1 => &[],
+            _ => &["election"],
+        }
+    }
+
+    fn contents(&self) -> Vec<String> {
+        self.members[self.newest()].tree.lines()
+    }
+}

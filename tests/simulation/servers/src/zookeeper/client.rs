@@ -1,0 +1,295 @@
+//! What clients say, and what they are answered.
+
+use std::collections::VecDeque;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crosslock_world::service::{Connection, Host, Io};
+
+use super::ZooKeeper;
+use super::change::Action;
+use super::jute::{Reader, Writer, answer, error, op};
+use super::member::{Role, ToLeader};
+use super::tree::Login;
+
+/// A connection, as its server has it.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) at: Host,
+    input: Vec<u8>,
+    pub(super) phase: Phase,
+    pub(super) session: i64,
+    pub(super) timeout: i32,
+    pub(super) logins: Vec<Login>,
+    /// What isn't answered, in the order of the answers.
+    pub(super) waiting: VecDeque<Waiting>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    New,
+    /// Its handshake isn't answered. Nothing is read meanwhile.
+    Opening,
+    Open,
+}
+
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// The answer comes from the leader. That to a sync has the path of the sync.
+    Ordered { xid: i32, path: Vec<u8> },
+    /// It is answered here, behind what stands before it.
+    Local { xid: i32, kind: i32, body: Vec<u8> },
+}
+
+/// What a server answers by itself.
+const LOOKS: [i32; 6] = [
+    op::EXISTS,
+    op::GET_DATA,
+    op::GET_CHILDREN,
+    op::GET_CHILDREN2,
+    op::PING,
+    op::SYNC,
+];
+
+/// What is a transaction.
+const CHANGES: [i32; 7] = [
+    op::CREATE,
+    op::CREATE2,
+    op::CREATE_CONTAINER,
+    op::DELETE,
+    op::SET_DATA,
+    op::MULTI,
+    op::CLOSE_SESSION,
+];
+
+impl Client {
+    pub(super) fn new(at: Host) -> Self {
+        Client {
+            at,
+            input: Vec::new(),
+            phase: Phase::New,
+            session: 0,
+            timeout: 0,
+            logins: Vec::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// The next frame, if it is whole. An error: it can't be one.
+    fn frame(&mut self) -> Result<Option<Vec<u8>>, ()> {
+        const LONGEST: usize = 0xf_ffff;
+        let Some((length, rest)) = self.input.split_first_chunk() else {
+            return Ok(None);
+        };
+        let length = usize::try_from(i32::from_be_bytes(*length)).map_err(|_| ())?;
+        if length > LONGEST {
+            return Err(());
+        }
+        let Some(frame) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let frame = frame.to_vec();
+        self.input.drain(..4 + length);
+        Ok(Some(frame))
+    }
+}
+
+impl ZooKeeper {
+    pub(super) fn take(&mut self, io: &mut Io<'_>, connection: Connection, bytes: &[u8]) {
+        if let Some(client) = self.clients.get_mut(&connection) {
+            client.input.extend(bytes);
+        }
+        self.feed(io, connection);
+    }
+
+    /// Takes all frames that have come.
+    fn feed(&mut self, io: &mut Io<'_>, connection: Connection) {
+        while let Some(client) = self.clients.get_mut(&connection) {
+            if client.phase == Phase::New && client.input.starts_with(b"srvr") {
+                let text = self.srvr(connection);
+                io.send(connection, text.into_bytes());
+                return self.hang_up(io, connection);
+            }
+            if client.phase == Phase::Opening {
+                return;
+            }
+            let is_new = client.phase == Phase::New;
+            let at = client.at;
+            let taken = match client.frame() {
+                Ok(None) => return,
+                Ok(Some(frame)) if self.members[at].serves() => match is_new {
+                    true => self.shake_hands(io, connection, &frame),
+                    false => self.request(io, connection, &frame),
+                },
+                Ok(Some(_)) | Err(()) => None,
+            };
+            if taken.is_none() {
+                self.hang_up(io, connection);
+            }
+        }
+    }
+
+    fn srvr(&self, connection: Connection) -> String {
+        let at = self.clients[&connection].at;
+        let mode = match self.members[at].role {
+            Role::Looking => {
+                return "This ZooKeeper instance is not currently serving requests\n".into();
+            }
+            _ if self.members.len() == 1 => "standalone",
+            Role::Following(_) => "follower",
+            Role::Leading(_) => "leader",
+        };
+        let (zxid, nodes) = (
+            self.members[at].tree.zxid,
+            self.members[at].tree.nodes.len(),
+        );
+        format!(
+            "Zookeeper version: 3.9.4-simulated, built on 2025-08-19 19:53 UTC\n\
+             Zxid: {zxid:#x}\nMode: {mode}\nNode count: {nodes}\n"
+        )
+    }
+
+    /// `None`: it is refused.
+    fn shake_hands(&mut self, io: &mut Io<'_>, connection: Connection, frame: &[u8]) -> Option<()> {
+        let mut record = Reader(frame);
+        let (_version, seen, timeout) = (record.int()?, record.long()?, record.int()?);
+        let (session, given) = (record.long()?, record.buffer()?.unwrap_or_default());
+        let client = self.clients.get_mut(&connection)?;
+        let at = client.at;
+        if seen > self.members[at].tree.zxid {
+            return None;
+        }
+        let tick = i32::try_from(self.tick.as_millis()).ok()?;
+        let timeout = timeout.clamp(2 * tick, 20 * tick);
+        client.phase = Phase::Opening;
+        (client.timeout, client.session) = (timeout, session);
+        if session == 0 {
+            let session = self.next_session(at);
+            self.clients.get_mut(&connection)?.session = session;
+            self.propose(io, connection, Action::OpenSession { timeout });
+            return Some(());
+        }
+        // One that had it before is left.
+        let before = self.clients.iter();
+        let before = before
+            .filter(|(other, one)| **other != connection && one.at == at && one.session == session);
+        for other in before.map(|(other, _)| *other).collect::<Vec<_>>() {
+            self.hang_up(io, other);
+        }
+        if given != password(session) {
+            self.welcome(io, connection, false);
+            return Some(());
+        }
+        let message = ToLeader::Validate {
+            connection,
+            session,
+            timeout,
+        };
+        self.tell_leader(io, at, message);
+        Some(())
+    }
+
+    /// Answers the handshake.
+    pub(super) fn welcome(&mut self, io: &mut Io<'_>, connection: Connection, is_valid: bool) {
+        let Some(client) = self.clients.get_mut(&connection) else {
+            return;
+        };
+        let mut record = Writer::default();
+        match is_valid {
+            true => {
+                record.int(0).int(client.timeout).long(client.session);
+                record.buffer(Some(&password(client.session)))
+            }
+            false => record.int(0).int(0).long(0).buffer(Some(&[0; 16])),
+        };
+        client.phase = Phase::Open;
+        io.send(connection, record.flag(false).frame());
+        match is_valid {
+            true => self.feed(io, connection),
+            false => self.hang_up(io, connection),
+        }
+    }
+
+    /// `None`: it is no request.
+    fn request(&mut self, io: &mut Io<'_>, connection: Connection, frame: &[u8]) -> Option<()> {
+        let mut record = Reader(frame);
+        let (xid, kind) = (record.int()?, record.int()?);
+        let body = record.0.to_vec();
+        let client = self.clients.get_mut(&connection)?;
+        let (at, session, timeout) = (client.at, client.session, client.timeout);
+        if kind == op::AUTH {
+            return self.log_in(io, connection, xid, &body);
+        }
+        self.touch(io, at, session, timeout);
+        let waiting = &mut self.clients.get_mut(&connection)?.waiting;
+        if kind == op::SYNC && matches!(self.members[at].role, Role::Following(_)) {
+            waiting.push_back(Waiting::Ordered { xid, path: body });
+            self.tell_leader(io, at, ToLeader::Sync(connection));
+        } else if LOOKS.contains(&kind) {
+            waiting.push_back(Waiting::Local { xid, kind, body });
+            self.answer_local(io, connection);
+        } else if CHANGES.contains(&kind) {
+            let path = Vec::new();
+            waiting.push_back(Waiting::Ordered { xid, path });
+            let action = match kind {
+                op::CLOSE_SESSION => Action::CloseSession,
+                _ => Action::Request { kind, body },
+            };
+            self.propose(io, connection, action);
+        } else {
+            io.send(connection, answer(xid, 0, error::UNIMPLEMENTED, &[]));
+            return None;
+        }
+        Some(())
+    }
+
+    fn log_in(
+        &mut self,
+        io: &mut Io<'_>,
+        connection: Connection,
+        xid: i32,
+        body: &[u8],
+    ) -> Option<()> {
+        let mut record = Reader(body);
+        let (_, scheme, proof) = (record.int()?, record.text()?, record.text()?);
+        if scheme != "digest" {
+            io.send(connection, answer(xid, 0, error::AUTH_FAILED, &[]));
+            return None;
+        }
+        let (user, _) = proof.split_once(':').unwrap_or((&proof, ""));
+        let digest = sha1_smol::Sha1::from(&proof).digest().bytes();
+        let login = (scheme, format!("{user}:{}", STANDARD.encode(digest)));
+        let logins = &mut self.clients.get_mut(&connection)?.logins;
+        if !logins.contains(&login) {
+            logins.push(login);
+        }
+        io.send(connection, answer(xid, 0, error::OK, &[]));
+        Some(())
+    }
+
+    pub(super) fn hang_up(&mut self, io: &mut Io<'_>, connection: Connection) {
+        self.forget(connection);
+        io.close(connection);
+    }
+
+    pub(super) fn forget(&mut self, connection: Connection) {
+        if let Some(client) = self.clients.remove(&connection) {
+            self.members[client.at].watches.forget(connection);
+        }
+    }
+}
+
+/// By which a server knows a session again: it makes it of the id, by Java's random numbers.
+fn password(session: i64) -> [u8; 16] {
+    const SECRET: i64 = 0xB341_5C00;
+    const FACTOR: u64 = 0x5_DEEC_E66D;
+    const MASK: u64 = (1 << 48) - 1;
+    let mut state = ((session ^ SECRET).cast_unsigned() ^ FACTOR) & MASK;
+    let mut password = [0; 16];
+    for bytes in password.chunks_mut(4) {
+        state = state.wrapping_mul(FACTOR).wrapping_add(0xB) & MASK;
+        let next = u32::try_from(state >> 16).expect("of 48 bits");
+        bytes.copy_from_slice(&next.to_le_bytes());
+    }
+    password
+}

@@ -1,0 +1,165 @@
+//! What a server holds: nodes and sessions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::jute::Writer;
+
+/// The owner of a container, which servers don't tell.
+pub(super) const CONTAINER: i64 = i64::MIN;
+
+/// Who somebody is: a scheme, and an id in it.
+pub(super) type Login = (String, String);
+
+/// Who may do what with a node.
+pub(super) type Acl = Vec<(i32, Login)>;
+
+/// What is allowed, as bits.
+pub(super) mod right {
+    pub(in super::super) const READ: i32 = 1;
+    pub(in super::super) const WRITE: i32 = 2;
+    pub(in super::super) const CREATE: i32 = 4;
+    pub(in super::super) const DELETE: i32 = 8;
+    pub(in super::super) const ALL: i32 = 31;
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) data: Option<Vec<u8>>,
+    pub(super) acl: Acl,
+    pub(super) czxid: i64,
+    pub(super) mzxid: i64,
+    pub(super) ctime: i64,
+    pub(super) mtime: i64,
+    pub(super) version: i32,
+    /// How many children were ever made in it: what numbers those that are named by the server.
+    pub(super) creations: i32,
+    /// A session, [`CONTAINER`], or 0.
+    pub(super) owner: i64,
+    pub(super) pzxid: i64,
+    pub(super) children: BTreeSet<String>,
+}
+
+impl Node {
+    pub(super) fn new(zxid: i64, time: i64, owner: i64) -> Self {
+        Node {
+            data: Some(Vec::new()),
+            acl: vec![(right::ALL, ("world".into(), "anyone".into()))],
+            czxid: zxid,
+            mzxid: zxid,
+            ctime: time,
+            mtime: time,
+            version: 0,
+            creations: 0,
+            owner,
+            pzxid: zxid,
+            children: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn is_ephemeral(&self) -> bool {
+        self.owner != 0 && self.owner != CONTAINER
+    }
+
+    pub(super) fn write_stat(&self, to: &mut Writer) {
+        let children = i32::try_from(self.children.len()).expect("a few");
+        to.long(self.czxid).long(self.mzxid);
+        to.long(self.ctime).long(self.mtime);
+        // As often as children were made or deleted.
+        to.int(self.version).int(self.creations * 2 - children);
+        to.int(0)
+            .long(if self.is_ephemeral() { self.owner } else { 0 });
+        to.length(self.data.as_ref().map_or(0, Vec::len));
+        to.int(children).long(self.pzxid);
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub(super) nodes: BTreeMap<String, Node>,
+    /// How long each may be silent, in milliseconds.
+    pub(super) sessions: BTreeMap<i64, i32>,
+    /// The last transaction.
+    pub(super) zxid: i64,
+}
+
+impl Tree {
+    /// An empty one has nodes of ZooKeeper's own.
+    pub(super) fn new() -> Self {
+        let mut nodes = BTreeMap::new();
+        let own = ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"];
+        for path in own {
+            nodes.insert(path.to_owned(), Node::new(0, 0, 0));
+        }
+        for path in own.into_iter().skip(1) {
+            let (parent, name) = split(path).expect("it has a parent");
+            let parent: &mut Node = nodes.get_mut(parent).expect("it was made");
+            parent.children.insert(name.to_owned());
+        }
+        let (sessions, zxid) = (BTreeMap::new(), 0);
+        Tree {
+            nodes,
+            sessions,
+            zxid,
+        }
+    }
+
+    pub(super) fn get(&self, path: &str) -> Option<&Node> {
+        // The root has two names.
+        self.nodes.get(if path.is_empty() { "/" } else { path })
+    }
+
+    /// Those that have had children, and have none.
+    pub(super) fn empty_containers(&self) -> Vec<String> {
+        let is_over =
+            |node: &Node| node.owner == CONTAINER && node.children.is_empty() && node.creations > 0;
+        let over = self.nodes.iter().filter(|(_, node)| is_over(node));
+        over.map(|(path, _)| path.clone()).collect()
+    }
+
+    pub(super) fn ephemerals_of(&self, session: i64) -> Vec<String> {
+        let own = self.nodes.iter().filter(|(_, node)| node.owner == session);
+        own.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// A line for each node that isn't ZooKeeper's own.
+    pub(super) fn lines(&self) -> Vec<String> {
+        const SHORT: usize = 60;
+        let nodes = self.nodes.iter();
+        let nodes = nodes.filter(|(path, _)| *path != "/" && !path.starts_with("/zookeeper"));
+        let line = |(path, node): (&String, &Node)| {
+            let data = String::from_utf8_lossy(node.data.as_deref().unwrap_or_default());
+            let data: String = data.chars().take(SHORT).collect();
+            let owner = match node.owner {
+                0 => "persistent".to_owned(),
+                CONTAINER => "container".to_owned(),
+                session => format!("ephemeral {session:#x}"),
+            };
+            format!("{path} {data:?} {owner}")
+        };
+        nodes.map(line).collect()
+    }
+}
+
+/// Whether one with these logins may do that.
+pub(super) fn allows(acl: &Acl, right: i32, logins: &[Login]) -> bool {
+    let is_mine = |who: &Login| who.0 == "world" || logins.contains(who);
+    let mut acl = acl.iter();
+    acl.any(|(rights, who)| rights & right != 0 && is_mine(who))
+}
+
+/// The parent of a node, and its name there.
+pub(super) fn split(path: &str) -> Option<(&str, &str)> {
+    let (parent, name) = path.rsplit_once('/')?;
+    Some((if parent.is_empty() { "/" } else { parent }, name))
+}
+
+/// Whether servers take that as a path.
+pub(super) fn is_valid(path: &str) -> bool {
+    let is_private = |c: char| matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}');
+    let is_bad = |c: char| c.is_control() || is_private(c);
+    let Some(names) = path.strip_prefix('/') else {
+        return false;
+    };
+    let are_names = || !names.split('/').any(|name| matches!(name, "" | "." | ".."));
+    !path.contains(is_bad) && (names.is_empty() || are_names())
+}

@@ -1,0 +1,5 @@
+//! The simulated ZooKeeper beside the real one.
+
+mod records;
+mod requests;
+mod servers;
