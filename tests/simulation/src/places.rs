@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crosslock_servers::redis::Single;
+use crosslock_servers::{etcd::Etcd, redis::Single, zookeeper::ZooKeeper};
 use crosslock_world::service::Service;
 use crosslock_world::{Place, add_service};
 
@@ -27,6 +27,12 @@ impl Site {
             },
             Topology::Redis => Site::with(Box::new(Single::new()), 6379, |hosts| {
                 format!("redis://{}/", hosts[0])
+            }),
+            Topology::Etcd => Site::with(Box::new(Etcd::new(3)), 2379, |hosts| {
+                format!("etcd://{}/", list(hosts))
+            }),
+            Topology::ZooKeeper => Site::with(Box::new(ZooKeeper::new(3)), 2181, |hosts| {
+                format!("zk://{}/", list(hosts))
             }),
             other => panic!("{other:?} isn't simulated yet"),
         }
@@ -55,4 +61,9 @@ impl Site {
             own,
         }
     }
+}
+
+fn list(hosts: &[SocketAddr]) -> String {
+    let hosts: Vec<String> = hosts.iter().map(SocketAddr::to_string).collect();
+    hosts.join(",")
 }

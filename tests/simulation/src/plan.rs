@@ -112,7 +112,12 @@ impl Plan {
             threads: random.usize(1..=4),
             names: random.usize(1..=4),
             rounds: random.usize(10..=120),
-            ttl: Duration::from_millis(random.u64(600..4_000)),
+            ttl: Duration::from_millis(match topology {
+                Topology::Etcd => random.u64(2..6) * 1_000,
+                // Six ticks, as the page on ZooKeeper says, and more.
+                Topology::ZooKeeper => random.u64(600..2_000),
+                _ => random.u64(600..4_000),
+            }),
             io_timeout: Duration::from_millis(random.u64(200..2_000)),
             min_replicas: 0,
             troubles,
@@ -120,6 +125,11 @@ impl Plan {
             preempted: [0.0, 0.01, 0.1][random.usize(..3)],
             stalled: [0.0, 0.0, 0.0001][random.usize(..3)],
         }
+    }
+
+    /// Whether readers and writers can be preferred there.
+    pub fn can_prefer(&self) -> bool {
+        !matches!(self.topology, Topology::Etcd | Topology::ZooKeeper)
     }
 
     pub fn has(&self, trouble: Trouble) -> bool {

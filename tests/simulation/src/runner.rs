@@ -84,6 +84,10 @@ fn one(seed: u64, options: &Options) -> ExitCode {
     let mut plan = Plan::of(seed, options.engine_of(seed));
     plan.rounds = options.rounds.unwrap_or(plan.rounds);
     pin(seed);
+    if !options.is_child {
+        let _ = log::set_logger(&Logger);
+        log::set_max_level(log::LevelFilter::Debug);
+    }
     let outcome = simulate(&plan);
     let failed = !outcome.violations.is_empty();
     if !options.is_child || failed {
@@ -118,6 +122,21 @@ fn pin(seed: u64) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(usize::try_from(seed % all as u64).unwrap_or(0));
     let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+/// Has what the library logs stand in the history.
+struct Logger;
+
+impl log::Log for Logger {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, line: &log::Record<'_>) {
+        crosslock_world::record(&format!("{} {}", line.level(), line.args()));
+    }
+
+    fn flush(&self) {}
 }
 
 #[derive(Default)]

@@ -45,8 +45,11 @@ fn open(plan: &Plan, site: &Site, random: &mut Rng, at: usize) -> Option<Locker>
         let mut builder = Locker::builder(&site.url)
             .ttl(plan.ttl)
             .io_timeout(plan.io_timeout)
-            .connect_timeout(plan.io_timeout)
-            .prefer([Prefer::Fair, Prefer::Readers, Prefer::Writers][random.usize(..3)]);
+            .connect_timeout(plan.io_timeout);
+        if plan.can_prefer() {
+            builder =
+                builder.prefer([Prefer::Fair, Prefer::Readers, Prefer::Writers][random.usize(..3)]);
+        }
         if plan.min_replicas > 0 {
             builder = builder.min_replicas(plan.min_replicas);
         }
