@@ -138,7 +138,7 @@ impl Socket {
         const LONG: Duration = Duration::from_secs(60);
         // A tick that was set for an earlier call is good enough when it isn't much too short. That of a call that
         // can be cancelled always is, so that such calls and others can alternate without a system call for each.
-        if self.tick > left || self.tick < (left.min(LONG) / 64).min(CANCEL_LATENESS) {
+        if self.tick > left || self.tick < left.min(CANCEL_LATENESS) / 2 {
             let tick = if left < SHORT {
                 left
             } else {
@@ -264,6 +264,20 @@ mod tests {
             answer.extend_from_slice(&buffer[..read]);
         }
         assert_eq!(answer, b"an answer");
+    }
+
+    #[test]
+    fn wait_behind_a_short_one_does_not_wake_each_millisecond() {
+        let (mut socket, _peer) = pair();
+        for left in [CANCEL_LATENESS, CANCEL_LATENESS * 4, LONG] {
+            socket.arm(Duration::from_millis(1)).unwrap();
+            socket.arm(left).unwrap();
+            assert!(
+                socket.tick * 2 >= left.min(CANCEL_LATENESS),
+                "{left:?}: {:?}",
+                socket.tick
+            );
+        }
     }
 
     #[test]
