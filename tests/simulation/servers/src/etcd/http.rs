@@ -60,6 +60,16 @@ impl Refusal {
         }
     }
 
+    /// As Go writes it.
+    pub(super) fn in_go(&self) -> String {
+        let code = match self.code {
+            INVALID => "InvalidArgument",
+            UNAUTHENTICATED => "Unauthenticated",
+            _ => "Unknown",
+        };
+        format!("rpc error: code = {code} desc = {}", self.text)
+    }
+
     /// As a stream tells of it.
     fn in_stream(&self) -> Value {
         let (status, words) = self.status();

@@ -14,21 +14,12 @@ pub(super) struct Log {
     /// How many entries were dropped, which every member has.
     first: usize,
     entries: Vec<Entry>,
-    /// What a leader has told others of before it was lost: the next one decides it.
-    adrift: Vec<Entry>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     number: u64,
     command: Arc<Command>,
-}
-
-/// What a leader was asked to decide.
-#[derive(Debug)]
-pub(super) struct Proposal {
-    command: Arc<Command>,
-    term: u64,
 }
 
 impl Log {
@@ -43,32 +34,34 @@ const ROUND: Duration = Duration::from_millis(500);
 impl Etcd {
     /// Has the leader that there is decide a command.
     pub(super) fn propose(&mut self, io: &mut Io<'_>, number: u64, command: Command) {
-        let proposal = Proposal {
-            command: Arc::new(command),
-            term: self.term,
-        };
-        self.proposals.insert(number, proposal);
+        self.proposals.insert(number, Arc::new(command));
         self.within(io, 1..5, Timer::Decide(number));
     }
 
+    /// Decides it, unless the leader is lost: then it waits for that one, or for the next.
     pub(super) fn decide(&mut self, io: &mut Io<'_>, number: u64) {
-        let Some(Proposal { command, term }) = self.proposals.remove(&number) else {
+        if !self.is_healthy() {
             return;
-        };
-        let entry = Entry {
-            number,
-            command: command.clone(),
-        };
-        if term != self.term || self.leader.is_none() {
+        }
+        if let Some(command) = self.proposals.remove(&number) {
+            self.agree(io, Entry { number, command });
+        }
+    }
+
+    /// Has what waits decided by the leader that has come back.
+    pub(super) fn decide_soon(&mut self, io: &mut Io<'_>) {
+        let numbers: Vec<_> = self.proposals.keys().copied().collect();
+        for number in numbers {
+            self.within(io, 1..5, Timer::Decide(number));
+        }
+    }
+
+    /// A new leader has what the one before has told it of, and decides that first. What else was under way is lost.
+    pub(super) fn decide_inherited(&mut self, io: &mut Io<'_>) {
+        for (number, command) in std::mem::take(&mut self.proposals) {
             if io.random.bool() {
-                self.log.adrift.push(entry);
+                self.agree(io, Entry { number, command });
             }
-        } else if self.is_healthy() {
-            self.agree(io, entry);
-        } else {
-            // Nobody has noticed yet.
-            self.proposals.insert(number, Proposal { command, term });
-            self.after(Duration::from_millis(10), Timer::Decide(number));
         }
     }
 
@@ -89,13 +82,6 @@ impl Etcd {
             }
         }
         self.drop_old();
-    }
-
-    /// Decides what was under way when the leader before was lost.
-    pub(super) fn decide_adrift(&mut self, io: &mut Io<'_>) {
-        for entry in std::mem::take(&mut self.log.adrift) {
-            self.agree(io, entry);
-        }
     }
 
     fn drop_old(&mut self) {

@@ -188,6 +188,9 @@ impl Etcd {
     /// Sees to it that members notice in their time what has changed between them.
     fn settle(&mut self, io: &mut Io<'_>) {
         let is_healthy = self.is_healthy();
+        if is_healthy {
+            self.decide_soon(io);
+        }
         let mut is_strange = !is_healthy && self.members.iter().any(Member::is_running);
         for at in 0..self.members.len() {
             let member = &self.members[at];
@@ -263,7 +266,7 @@ impl Etcd {
         self.members[new].lead(io.now);
         self.hear(io, new);
         self.look_at_leases();
-        self.decide_adrift(io);
+        self.decide_inherited(io);
     }
 
     pub(super) fn hear(&mut self, io: &mut Io<'_>, at: Host) {

@@ -25,6 +25,7 @@ mod waiting;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -32,9 +33,9 @@ use crosslock_world::service::{Connection, Fault, Host, Io, Service};
 use serde_json::{Value, json};
 
 use self::http::Question;
-use self::log::{Log, Proposal};
+use self::log::Log;
 use self::members::Member;
-use self::request::{Request, Unfit};
+use self::request::{Command, Request, Unfit};
 use self::waiting::Waiting;
 use self::watch::Stream;
 
@@ -46,7 +47,8 @@ pub struct Etcd {
     leader: Option<Host>,
     term: u64,
     log: Log,
-    proposals: BTreeMap<u64, Proposal>,
+    /// What a leader was asked to decide.
+    proposals: BTreeMap<u64, Arc<Command>>,
     /// The leases that are being ended because their time is over.
     ending: BTreeSet<i64>,
     /// When leases are looked at next.
@@ -141,6 +143,7 @@ impl Etcd {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.found(io);
             self.elect(io, None);
+            (0..self.members.len()).for_each(|at| self.hear(io, at));
         }
         self.run(io);
         act(self, io);

@@ -192,6 +192,17 @@ impl Request {
         matches!(path, "/v3/watch" | "/v3/lease/keepalive")
     }
 
+    /// Whether users without rights may ask for it.
+    pub(super) fn names_no_key(&self) -> bool {
+        match self {
+            Request::Read(txn) => txn.is_empty(),
+            Request::Write(command) => {
+                matches!(command, Command::Grant { .. } | Command::Revoke(_))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether a member may answer it from the past.
     pub(super) fn is_serializable(&self) -> bool {
         match self {

@@ -133,6 +133,10 @@ impl Txn {
             .all(|op| matches!(op, Op::Range(range) if range.is_serializable))
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.compares.is_empty() && self.ops().next().is_none()
+    }
+
     fn ops(&self) -> impl Iterator<Item = &Op> {
         self.then.iter().chain(&self.otherwise)
     }
@@ -168,15 +172,28 @@ impl Txn {
         if holds { &self.then } else { &self.otherwise }
     }
 
-    /// Refuses what can't be done, of what would be done.
+    /// Refuses what can't be done, of what would be done: first puts, and then ranges.
     fn check(&self, path: &Path, state: &State) -> std::result::Result<(), Refusal> {
+        self.check_each(path, &|op| match op {
+            Op::Put(put) => state.check_lease(put.lease),
+            _ => Ok(()),
+        })?;
+        self.check_each(path, &|op| match op {
+            Op::Range(range) => state.check_revision(range.revision),
+            _ => Ok(()),
+        })
+    }
+
+    fn check_each(
+        &self,
+        path: &Path,
+        check: &dyn Fn(&Op) -> std::result::Result<(), Refusal>,
+    ) -> std::result::Result<(), Refusal> {
         let mut inner = path.inner.iter();
         for op in self.branch(path.holds) {
             match op {
-                Op::Put(put) => state.check_lease(put.lease)?,
-                Op::Txn(txn) => txn.check(inner.next().expect("one for each"), state)?,
-                Op::Range(range) => state.check_revision(range.revision)?,
-                Op::Delete(_) => {}
+                Op::Txn(txn) => txn.check_each(inner.next().expect("one for each"), check)?,
+                op => check(op)?,
             }
         }
         Ok(())

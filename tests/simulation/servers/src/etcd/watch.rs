@@ -27,9 +27,6 @@ struct Watch {
     is_behind: bool,
 }
 
-/// What a watch is told that begins without a login.
-const DENIED: &str = "rpc error: code = PermissionDenied desc = etcdserver: permission denied";
-
 impl Watch {
     fn is_about(&self, event: &Event) -> bool {
         let is_wanted = if event.is_delete {
@@ -50,7 +47,11 @@ impl Etcd {
         creates: Vec<Create>,
         question: &Question,
     ) {
-        let is_denied = self.user.is_some() && self.know(at, question.token.as_deref()).is_err();
+        let denied = match &self.user {
+            Some(_) => self.know(at, question.token.as_deref()).err(),
+            None => None,
+        };
+        let denied = denied.map(|why| why.in_go());
         self.set_stream(
             to,
             Stream {
@@ -60,11 +61,9 @@ impl Etcd {
             },
         );
         for create in creates {
-            let why = match (is_denied, create.bounds.is_empty()) {
-                (true, _) => Some(DENIED),
-                (false, true) => Some("mvcc: watcher range is empty"),
-                (false, false) => None,
-            };
+            let is_empty = create.bounds.is_empty();
+            let empty = || is_empty.then(|| "mvcc: watcher range is empty".to_owned());
+            let why = denied.clone().or_else(empty);
             match why {
                 Some(why) => {
                     let fields = json!({
@@ -209,6 +208,10 @@ impl Etcd {
     /// Ends the streams that demand a leader, where there has been none for long.
     pub(super) fn end_streams(&mut self, io: &mut Io<'_>, at: Host) {
         if !self.is_long_lonely(at) {
+            let member = &self.members[at];
+            if member.is_running() && member.leader.is_none() {
+                self.within(io, 500..1000, Timer::EndStreams(at));
+            }
             return;
         }
         let is_such = |stream: &Stream| stream.wants_leader;
