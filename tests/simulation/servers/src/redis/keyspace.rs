@@ -240,6 +240,14 @@ impl Keyspace {
         self.entries.get(key)
     }
 
+    /// What a copy is told that a key holds.
+    pub(super) fn put(&mut self, key: &[u8], entry: Option<Entry>) {
+        match entry {
+            Some(entry) => self.insert(key, entry.value, entry.ends),
+            None => drop(self.remove(key)),
+        }
+    }
+
     /// All that aren't over, in the order of their keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Bytes, &Entry)> {
         let all = self.entries.iter();

@@ -5,18 +5,24 @@
 
 mod about;
 mod channels;
+mod group;
 mod keyspace;
 mod links;
 mod lists;
+mod log;
 mod node;
 mod numbers;
 mod reply;
 mod scripts;
+mod sentinels;
 mod single;
 mod sorted;
 mod state;
 mod table;
 mod texts;
 mod users;
+mod watch;
+mod watched;
 
+pub use sentinels::Sentinels;
 pub use single::Single;

@@ -1,12 +1,13 @@
 //! One server: its state, its scripts, and its clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crosslock_world::service::{Connection, Done, Host};
 
 use super::about::About;
 use super::keyspace::Bytes;
+use super::log::Log;
 use super::reply::{Input, Reply, Words};
 use super::scripts::Scripts;
 use super::state::{From, State};
@@ -21,6 +22,7 @@ pub(super) struct Node {
     pub(super) now: Duration,
     /// Up to where each replica has said that it has what was written.
     pub(super) acks: BTreeMap<Host, u64>,
+    pub(super) log: Log,
     password: Option<String>,
 }
 
@@ -55,6 +57,7 @@ impl Node {
             clients: BTreeMap::new(),
             now: Duration::ZERO,
             acks: BTreeMap::new(),
+            log: Log::default(),
             password: password.map(str::to_owned),
         }
     }
@@ -63,12 +66,13 @@ impl Node {
     pub(super) fn restart(&mut self, with_data: bool) {
         let mut about = self.state.about.clone();
         about.restarted();
-        let before = std::mem::take(&mut self.state.keys);
+        let mut keys = std::mem::take(&mut self.state.keys);
         *self = Node::new(about, self.password.clone().as_deref());
-        self.state.keys.changed = before.changed.as_ref().map(|_| Default::default());
-        if with_data {
-            self.state.keys = before;
+        if !with_data {
+            keys.replace_all(BTreeMap::new());
         }
+        keys.changed = keys.changed.map(|_| BTreeSet::new());
+        self.state.keys = keys;
     }
 
     /// All its connections are gone.
@@ -166,10 +170,21 @@ impl Node {
             Ok(command) => command,
             Err(refusal) => return refusal,
         };
-        match command.does {
+        let reply = match command.does {
             Does::Data(run) => self.state.carry_out(command, run, words),
             Does::Client(run) => run(self, client, words).unwrap_or_else(|error| error),
-        }
+        };
+        self.commit();
+        let offset = self.state.about.offset;
+        self.client(client).offset = offset;
+        reply
+    }
+
+    /// The clients that wait for replicas.
+    pub(super) fn waiting(&self) -> Vec<Connection> {
+        let all = self.clients.iter();
+        let all = all.filter(|(_, known)| known.waits.is_some());
+        all.map(|(client, _)| *client).collect()
     }
 
     /// How many replicas have all up to there.

@@ -6,7 +6,7 @@ use super::keyspace::Bytes;
 use super::node::Node;
 use super::reply::{Outcome, Words};
 use super::state::State;
-use super::{about, channels, links, lists, sorted, texts, users};
+use super::{about, channels, links, lists, sorted, texts, users, watched};
 
 #[derive(Debug)]
 pub(super) struct Command {
@@ -195,6 +195,7 @@ const COMMANDS: &[Command] = &[
     data("SCAN", -2, At::None, texts::scan),
     link("SCRIPT", -2, At::None, links::script),
     link("SELECT", 2, At::None, links::select),
+    data("SENTINEL", -2, At::None, watched::ask),
     data("SET", -3, At::First, texts::set).growing(),
     data("SPUBLISH", 3, At::Sharded, channels::publish_sharded),
     link("SSUBSCRIBE", -2, At::Sharded, links::subscribe_sharded),
