@@ -13,6 +13,7 @@ fn main() -> io::Result<()> {
     let served = match which.as_str() {
         "redis" => serve::serve(1, |mut at| redis::Single::at(at.remove(0), None))?,
         "sentinels" => serve::serve(6, redis::Sentinels::at)?,
+        "cluster" => serve::serve(6, redis::Cluster::at)?,
         _ => return Err(io::Error::other("which? redis, sentinels or cluster")),
     };
     for address in served.addresses() {
@@ -21,7 +22,12 @@ fn main() -> io::Result<()> {
     for line in io::stdin().lines() {
         let line = line?;
         let words: Vec<_> = line.split(' ').collect();
-        let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let number = |at: usize| {
+            words
+                .get(at)
+                .and_then(|word| word.parse().ok())
+                .unwrap_or(0)
+        };
         let fault = match words[0] {
             "kill" => Fault::Kill,
             "start" => Fault::Start { with_data: true },

@@ -103,6 +103,19 @@ impl Group {
         self.is_at_work(one) && self.is_at_work(other) && self.reaches(one, other)
     }
 
+    pub(super) fn is_cut(&self, host: Host) -> bool {
+        self.hosts[host].is_cut
+    }
+
+    /// Whether a copy has all that its master has, which can be told so.
+    pub(super) fn is_in_step(&self, copy: Host) -> bool {
+        let link = self.links[copy];
+        link.to.is_some_and(|master| {
+            let is_up = link.state == LinkState::Up && self.hears(master, copy);
+            is_up && self.has(master) == self.has(copy)
+        })
+    }
+
     pub(super) fn is_sound(&self) -> bool {
         let is_sound = |host: &HostState| !host.is_down && !host.is_paused && !host.is_cut;
         self.hosts.iter().all(is_sound)
@@ -248,53 +261,62 @@ impl Group {
             self.launch(io.now + Duration::from_millis(20), flight);
             return;
         }
-        let is_cut = self.hosts[from].is_cut || self.hosts[to].is_cut || self.hosts[to].is_down;
-        let is_linked = |copy: Host, master: Host| self.links[copy].to == Some(master);
-        let end = match flight {
-            _ if is_cut => return,
-            Flight::Copy { .. } => {
-                if !is_linked(to, from) || self.links[to].state != LinkState::Copying {
-                    return;
-                }
-                self.copy(from, to)
-            }
-            Flight::Records { history, end, .. } => {
-                let is_up = is_linked(to, from) && self.links[to].state == LinkState::Up;
-                if !is_up || history != self.nodes[to].log.history {
-                    return;
-                }
-                let have = self.nodes[to].state.about.offset;
-                let Some(records) = self.nodes[from].records(have, end) else {
-                    self.lose(to);
-                    return;
-                };
-                self.nodes[to].apply(&records);
-                self.forget_records(from);
-                end
-            }
+        if self.hosts[from].is_cut || self.hosts[to].is_cut || self.hosts[to].is_down {
+            return;
+        }
+        let taken = match flight {
+            Flight::Copy { .. } => self.copy(from, to),
+            Flight::Records { history, end, .. } => self.copy_records([from, to], history, end),
             Flight::Ack { history, end, .. } => {
-                if is_linked(from, to) && history == self.nodes[to].log.history {
+                let is_current = self.nodes[to].log.history == history;
+                if is_current && self.is_linked(to, from, LinkState::Up) {
                     self.nodes[to].acks.insert(from, end);
                 }
-                return;
+                None
             }
         };
-        let (time, history) = (
-            self.arrival(io, [from, to], USUAL),
-            self.nodes[to].log.history,
-        );
-        self.launch(
-            time,
-            Flight::Ack {
-                from: to,
-                to: from,
-                history,
-                end,
-            },
-        );
+        if let Some(end) = taken {
+            let history = self.nodes[to].log.history;
+            let time = self.arrival(io, [from, to], USUAL);
+            let (from, to) = (to, from);
+            self.launch(
+                time,
+                Flight::Ack {
+                    from,
+                    to,
+                    history,
+                    end,
+                },
+            );
+        }
     }
 
-    fn copy(&mut self, from: Host, to: Host) -> u64 {
+    fn is_linked(&self, master: Host, copy: Host, state: LinkState) -> bool {
+        let link = self.links[copy];
+        link.to == Some(master) && link.state == state
+    }
+
+    /// Up to where the copy has it then.
+    fn copy_records(&mut self, [from, to]: [Host; 2], history: u64, end: u64) -> Option<u64> {
+        let is_current = self.nodes[to].log.history == history;
+        if !is_current || !self.is_linked(from, to, LinkState::Up) {
+            return None;
+        }
+        let have = self.nodes[to].state.about.offset;
+        let Some(records) = self.nodes[from].records(have, end) else {
+            self.lose(to);
+            return None;
+        };
+        self.nodes[to].apply(&records);
+        self.forget_records(from);
+        Some(end)
+    }
+
+    /// The same of all that the master has.
+    fn copy(&mut self, from: Host, to: Host) -> Option<u64> {
+        if !self.is_linked(from, to, LinkState::Copying) {
+            return None;
+        }
         let [master, copy] = self
             .nodes
             .get_disjoint_mut([from, to])
@@ -303,7 +325,7 @@ impl Group {
         let end = copy.state.about.offset;
         let link = &mut self.links[to];
         (link.state, link.sent) = (LinkState::Up, end);
-        end
+        Some(end)
     }
 
     fn forget_records(&mut self, master: Host) {

@@ -5,17 +5,21 @@
 
 mod about;
 mod channels;
+mod cluster;
+mod gossip;
 mod group;
 mod keyspace;
 mod links;
 mod lists;
 mod log;
+mod moves;
 mod node;
 mod numbers;
 mod reply;
 mod scripts;
 mod sentinels;
 mod single;
+mod slots;
 mod sorted;
 mod state;
 mod table;
@@ -24,5 +28,6 @@ mod users;
 mod watch;
 mod watched;
 
+pub use cluster::Cluster;
 pub use sentinels::Sentinels;
 pub use single::Single;

@@ -10,6 +10,7 @@ use super::keyspace::Bytes;
 use super::log::Log;
 use super::reply::{Input, Reply, Words};
 use super::scripts::Scripts;
+use super::slots::Favour;
 use super::state::{From, State};
 use super::table::Does;
 
@@ -35,7 +36,7 @@ pub(super) struct Client {
     /// Up to where its own commands have written.
     pub(super) offset: u64,
     pub(super) waits: Option<Waiting>,
-    pub(super) reads_copies: bool,
+    pub(super) favour: Favour,
     /// It is closed behind what was sent.
     pub(super) is_leaving: bool,
 }
@@ -67,12 +68,14 @@ impl Node {
         let mut about = self.state.about.clone();
         about.restarted();
         let mut keys = std::mem::take(&mut self.state.keys);
+        let (slots, watched) = (self.state.slots.take(), self.state.watched.take());
         *self = Node::new(about, self.password.clone().as_deref());
         if !with_data {
             keys.replace_all(BTreeMap::new());
         }
         keys.changed = keys.changed.map(|_| BTreeSet::new());
         self.state.keys = keys;
+        (self.state.slots, self.state.watched) = (slots, watched);
     }
 
     /// All its connections are gone.
@@ -152,6 +155,10 @@ impl Node {
     }
 
     fn carry_out(&mut self, client: Connection, words: &Words) -> Reply {
+        let favour = &mut self.client(client).favour;
+        let given = *favour;
+        favour.asks = false;
+        self.state.favour = given;
         let user = self.client(client).user.clone();
         let has_user = user.is_some();
         self.state.user = user.unwrap_or_default();

@@ -6,6 +6,7 @@ use super::about::About;
 use super::channels::{Channels, Sort};
 use super::keyspace::{Bytes, Keyspace};
 use super::reply::{Outcome, Reply, Words};
+use super::slots::{Favour, Slots};
 use super::table::{Command, Does, find};
 use super::users::{Denied, Users};
 use super::watched::{self, Watched};
@@ -20,6 +21,10 @@ pub(super) struct State {
     pub(super) about: About,
     /// Of a sentinel.
     pub(super) watched: Option<Watched>,
+    /// Of a node of a cluster.
+    pub(super) slots: Option<Slots>,
+    /// That the client has asked for.
+    pub(super) favour: Favour,
     /// Whether there is no memory left, so that what needs more is refused.
     pub(super) is_full: bool,
     /// Whether the script that runs has written anything.
@@ -46,6 +51,8 @@ impl State {
             user: String::new(),
             about,
             watched: None,
+            slots: None,
+            favour: Favour::default(),
             is_full: false,
             has_written: false,
             published: Vec::new(),
@@ -78,6 +85,7 @@ impl State {
                 .denied(&self.user, &command.lower(), &keys, channel);
             denied.map_or(Ok(()), |denied| Err(refusal(denied, command, self, from)))?;
         }
+        self.place(command, words, from)?;
         let is_full = self.is_full && command.needs_memory && !self.has_written;
         if is_full {
             let error = "OOM command not allowed when used memory > 'maxmemory'.";
