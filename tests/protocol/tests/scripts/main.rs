@@ -49,8 +49,8 @@ fn any_sequence_on_several_names_agrees_with_the_model() {
 /// What the simulated server is worth is what its scripts do.
 #[test]
 fn any_sequence_goes_on_the_simulated_server_as_on_the_real_one() {
-    replay_at(Place::simulated(), 1, (600, 10_000), of_one_name());
-    replay_at(Place::simulated(), NAMES, (300, 5_000), of_several_names());
+    replay_at(Place::simulated(), 1, (300, 5_000), of_one_name());
+    replay_at(Place::simulated(), NAMES, (150, 2_500), of_several_names());
 }
 
 #[test]

@@ -12,6 +12,8 @@
 #[path = "../../../../src/base/mod.rs"]
 mod base;
 mod model;
+#[path = "../scripts/place.rs"]
+mod place;
 mod real;
 mod replay;
 mod states;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use redis::{Connection, Value, cmd};
-use support::RedisServer;
 
+use super::place::Place;
 use super::tasks::Micros;
 
 pub(super) const SECOND: Micros = 1_000_000;
@@ -26,7 +26,7 @@ const KEYS: [&str; 7] = [
 pub(super) struct Real {
     connection: Connection,
     digests: HashMap<&'static str, String>,
-    _server: RedisServer,
+    _server: Place,
 }
 
 const SCRIPTS: [&str; 7] = [
@@ -40,8 +40,7 @@ const SCRIPTS: [&str; 7] = [
 ];
 
 impl Real {
-    pub(super) fn start() -> Self {
-        let server = RedisServer::start();
+    pub(super) fn start(server: Place) -> Self {
         let mut connection = server.connection();
         let digests = SCRIPTS.map(|name| {
             let code = support::scripts::whole(name);

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRunner};
 use redis::Value;
 
+use super::place::Place;
 use super::real::{Real, SECOND, START};
 use super::steps::{Step, step};
 use super::tasks::{Asked, Micros, Tasks, Waits};
@@ -303,9 +304,19 @@ impl Both<'_> {
 
 #[test]
 fn any_sequence_of_calls_is_answered_alike() {
-    let mut real = Real::start();
+    replay(Place::real(), 1_500, (20_000, 1_000));
+}
+
+#[test]
+fn any_sequence_of_calls_is_answered_alike_by_the_simulated_server() {
+    replay(Place::simulated(), 150, (2_000, 100));
+}
+
+/// So many sequences, in which so many steps are done at least, and so many tasks are taken.
+fn replay(server: Place, cases: u32, (least, least_taken): (usize, usize)) {
+    let mut real = Real::start(server);
     let config = ProptestConfig {
-        cases: 1_500,
+        cases,
         failure_persistence: None,
         rng_algorithm: RngAlgorithm::XorShift,
         ..ProptestConfig::default()
@@ -333,7 +344,7 @@ fn any_sequence_of_calls_is_answered_alike() {
     (steps_done, taken) = done.get();
     println!("{steps_done} steps, {taken} workers had a task");
     assert!(
-        steps_done > 20_000 && taken > 1_000,
+        steps_done > least && taken > least_taken,
         "only {steps_done}, {taken}"
     );
 }

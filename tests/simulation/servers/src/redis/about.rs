@@ -123,23 +123,18 @@ pub(super) fn greeting(about: &About, client: u64) -> Reply {
         Role::Replica { .. } => "replica",
     };
     let client = Reply::Int(i64::try_from(client).unwrap_or(0));
-    let text = |text: &str| Reply::text(text);
-    Reply::List(vec![
-        text("server"),
-        text("redis"),
-        text("version"),
-        text(VERSION),
-        text("proto"),
-        Reply::Int(2),
-        text("id"),
-        client,
-        text("mode"),
-        text(about.mode),
-        text("role"),
-        text(role),
-        text("modules"),
-        Reply::List(Vec::new()),
-    ])
+    let mut parts = Vec::new();
+    let mut add = |name: &str, value: Reply| parts.extend([Reply::text(name), value]);
+    add("server", Reply::text("redis"));
+    add("version", Reply::text(VERSION));
+    add("proto", Reply::Int(2));
+    add("id", client);
+    add("mode", Reply::text(about.mode));
+    if about.mode != "sentinel" {
+        add("role", Reply::text(role));
+    }
+    add("modules", Reply::List(Vec::new()));
+    Reply::List(parts)
 }
 
 /// INFO.
@@ -176,6 +171,10 @@ pub(super) fn info(state: &mut State, words: &Words) -> Outcome {
 
 /// ROLE.
 pub(super) fn role(state: &mut State, _: &Words) -> Outcome {
+    if let Some(watched) = &state.watched {
+        let names = Reply::texts([watched.name.clone()]);
+        return Ok(Reply::List(vec![Reply::text("sentinel"), names]));
+    }
     let about = &state.about;
     let offset = Reply::Int(i64::try_from(about.offset).unwrap_or(0));
     Ok(Reply::List(match &about.role {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::reply::Reply;
+use super::slots::slot_of;
 use super::sorted::Sorted;
 
 pub(super) type Bytes = Vec<u8>;
@@ -240,6 +241,14 @@ impl Keyspace {
         self.entries.get(key)
     }
 
+    /// What a copy is told that a key holds.
+    pub(super) fn put(&mut self, key: &[u8], entry: Option<Entry>) {
+        match entry {
+            Some(entry) => self.insert(key, entry.value, entry.ends),
+            None => drop(self.remove(key)),
+        }
+    }
+
     /// All that aren't over, in the order of their keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Bytes, &Entry)> {
         let all = self.entries.iter();
@@ -263,6 +272,16 @@ impl Keyspace {
             self.note(&key);
         }
         self.replace_all(BTreeMap::new());
+    }
+
+    /// Removes the keys of a slot that is another's now.
+    pub(super) fn drop_slot(&mut self, slot: u16) {
+        let all = self.entries.keys().filter(|key| slot_of(key) == slot);
+        let all: Vec<_> = all.filter(|_| !self.is_copy).cloned().collect();
+        for key in all {
+            self.remove(&key);
+            self.note(&key);
+        }
     }
 
     /// The keys that have an end.

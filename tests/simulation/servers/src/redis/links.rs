@@ -71,7 +71,18 @@ pub(super) fn client(node: &mut Node, client: Connection, words: &Words) -> Outc
 }
 
 pub(super) fn read_only(node: &mut Node, client: Connection, _: &Words) -> Outcome {
-    node.client(client).reads_copies = true;
+    node.client(client).favour.reads = true;
+    Ok(OK)
+}
+
+/// The next command alone may be about a slot that comes.
+pub(super) fn asking(node: &mut Node, client: Connection, _: &Words) -> Outcome {
+    if node.state.slots.is_none() {
+        return Err(Reply::error(
+            "ERR This instance has cluster support disabled",
+        ));
+    }
+    node.client(client).favour.asks = true;
     Ok(OK)
 }
 

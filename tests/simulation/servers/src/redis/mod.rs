@@ -5,18 +5,29 @@
 
 mod about;
 mod channels;
+mod cluster;
+mod gossip;
+mod group;
 mod keyspace;
 mod links;
 mod lists;
+mod log;
+mod moves;
 mod node;
 mod numbers;
 mod reply;
 mod scripts;
+mod sentinels;
 mod single;
+mod slots;
 mod sorted;
 mod state;
 mod table;
 mod texts;
 mod users;
+mod watch;
+mod watched;
 
+pub use cluster::Cluster;
+pub use sentinels::Sentinels;
 pub use single::Single;

@@ -1,14 +1,16 @@
 //! One server: its state, its scripts, and its clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crosslock_world::service::{Connection, Done, Host};
 
 use super::about::About;
 use super::keyspace::Bytes;
+use super::log::Log;
 use super::reply::{Input, Reply, Words};
 use super::scripts::Scripts;
+use super::slots::Favour;
 use super::state::{From, State};
 use super::table::Does;
 
@@ -21,6 +23,7 @@ pub(super) struct Node {
     pub(super) now: Duration,
     /// Up to where each replica has said that it has what was written.
     pub(super) acks: BTreeMap<Host, u64>,
+    pub(super) log: Log,
     password: Option<String>,
 }
 
@@ -33,7 +36,7 @@ pub(super) struct Client {
     /// Up to where its own commands have written.
     pub(super) offset: u64,
     pub(super) waits: Option<Waiting>,
-    pub(super) reads_copies: bool,
+    pub(super) favour: Favour,
     /// It is closed behind what was sent.
     pub(super) is_leaving: bool,
 }
@@ -55,6 +58,7 @@ impl Node {
             clients: BTreeMap::new(),
             now: Duration::ZERO,
             acks: BTreeMap::new(),
+            log: Log::default(),
             password: password.map(str::to_owned),
         }
     }
@@ -63,12 +67,15 @@ impl Node {
     pub(super) fn restart(&mut self, with_data: bool) {
         let mut about = self.state.about.clone();
         about.restarted();
-        let before = std::mem::take(&mut self.state.keys);
+        let mut keys = std::mem::take(&mut self.state.keys);
+        let (slots, watched) = (self.state.slots.take(), self.state.watched.take());
         *self = Node::new(about, self.password.clone().as_deref());
-        self.state.keys.changed = before.changed.as_ref().map(|_| Default::default());
-        if with_data {
-            self.state.keys = before;
+        if !with_data {
+            keys.replace_all(BTreeMap::new());
         }
+        keys.changed = keys.changed.map(|_| BTreeSet::new());
+        self.state.keys = keys;
+        (self.state.slots, self.state.watched) = (slots, watched);
     }
 
     /// All its connections are gone.
@@ -148,6 +155,10 @@ impl Node {
     }
 
     fn carry_out(&mut self, client: Connection, words: &Words) -> Reply {
+        let favour = &mut self.client(client).favour;
+        let given = *favour;
+        favour.asks = false;
+        self.state.favour = given;
         let user = self.client(client).user.clone();
         let has_user = user.is_some();
         self.state.user = user.unwrap_or_default();
@@ -166,10 +177,21 @@ impl Node {
             Ok(command) => command,
             Err(refusal) => return refusal,
         };
-        match command.does {
+        let reply = match command.does {
             Does::Data(run) => self.state.carry_out(command, run, words),
             Does::Client(run) => run(self, client, words).unwrap_or_else(|error| error),
-        }
+        };
+        self.commit();
+        let offset = self.state.about.offset;
+        self.client(client).offset = offset;
+        reply
+    }
+
+    /// The clients that wait for replicas.
+    pub(super) fn waiting(&self) -> Vec<Connection> {
+        let all = self.clients.iter();
+        let all = all.filter(|(_, known)| known.waits.is_some());
+        all.map(|(client, _)| *client).collect()
     }
 
     /// How many replicas have all up to there.

@@ -44,7 +44,6 @@ impl Single {
     /// After it has.
     fn end(&mut self, io: &mut Io<'_>) {
         self.node.settle();
-        self.node.state.published.clear();
         io.done.append(&mut self.node.state.done);
         if let Some(ends) = self.node.state.keys.next_end() {
             let left = ends - self.node.state.keys.now();

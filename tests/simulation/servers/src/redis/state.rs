@@ -6,8 +6,10 @@ use super::about::About;
 use super::channels::{Channels, Sort};
 use super::keyspace::{Bytes, Keyspace};
 use super::reply::{Outcome, Reply, Words};
+use super::slots::{Favour, Slots};
 use super::table::{Command, Does, find};
 use super::users::{Denied, Users};
+use super::watched::{self, Watched};
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -17,6 +19,12 @@ pub(super) struct State {
     /// The user for whom the command is carried out.
     pub(super) user: String,
     pub(super) about: About,
+    /// Of a sentinel.
+    pub(super) watched: Option<Watched>,
+    /// Of a node of a cluster.
+    pub(super) slots: Option<Slots>,
+    /// That the client has asked for.
+    pub(super) favour: Favour,
     /// Whether there is no memory left, so that what needs more is refused.
     pub(super) is_full: bool,
     /// Whether the script that runs has written anything.
@@ -42,6 +50,9 @@ impl State {
             users: Users::new(password),
             user: String::new(),
             about,
+            watched: None,
+            slots: None,
+            favour: Favour::default(),
             is_full: false,
             has_written: false,
             published: Vec::new(),
@@ -51,7 +62,12 @@ impl State {
 
     /// Finds a command, and says whether it may be carried out.
     pub(super) fn check(&self, words: &Words, from: From) -> Result<&'static Command, Reply> {
-        let command = find(&words[0]).ok_or_else(|| unknown(words, from))?;
+        let has = |command: &&Command| match self.about.mode {
+            "sentinel" => watched::has(command.name),
+            _ => command.name != "SENTINEL",
+        };
+        let command = find(&words[0]).filter(has);
+        let command = command.ok_or_else(|| unknown(words, from))?;
         if !command.takes(words.len()) {
             return Err(wrong_number(command, from));
         }
@@ -69,6 +85,7 @@ impl State {
                 .denied(&self.user, &command.lower(), &keys, channel);
             denied.map_or(Ok(()), |denied| Err(refusal(denied, command, self, from)))?;
         }
+        self.place(command, words, from)?;
         let is_full = self.is_full && command.needs_memory && !self.has_written;
         if is_full {
             let error = "OOM command not allowed when used memory > 'maxmemory'.";

@@ -6,7 +6,7 @@ use super::keyspace::Bytes;
 use super::node::Node;
 use super::reply::{Outcome, Words};
 use super::state::State;
-use super::{about, channels, links, lists, sorted, texts, users};
+use super::{about, channels, links, lists, slots, sorted, texts, users, watched};
 
 #[derive(Debug)]
 pub(super) struct Command {
@@ -113,6 +113,11 @@ impl Command {
         }
     }
 
+    /// Whether it is about channels that have a slot.
+    pub(super) fn is_sharded(&self) -> bool {
+        self.keys == At::Sharded
+    }
+
     /// The channel that a user needs a right to. Of several the first is enough for what the library does.
     pub(super) fn channel_in<'a>(&self, words: &'a Words) -> Option<&'a Bytes> {
         let has_channel = matches!(self.keys, At::Channel | At::Sharded);
@@ -148,8 +153,10 @@ const fn link(
 #[rustfmt::skip]
 const COMMANDS: &[Command] = &[
     data("ACL", -2, At::None, users::ask),
+    link("ASKING", 1, At::None, links::asking),
     link("AUTH", -2, At::None, links::auth).open(),
     link("CLIENT", -2, At::None, links::client),
+    data("CLUSTER", -2, At::None, slots::ask),
     data("CONFIG", -2, At::None, about::config),
     data("COPY", 3, At::FirstTwo, texts::copy).growing(),
     data("DBSIZE", 1, At::None, texts::size),
@@ -195,6 +202,7 @@ const COMMANDS: &[Command] = &[
     data("SCAN", -2, At::None, texts::scan),
     link("SCRIPT", -2, At::None, links::script),
     link("SELECT", 2, At::None, links::select),
+    data("SENTINEL", -2, At::None, watched::ask),
     data("SET", -3, At::First, texts::set).growing(),
     data("SPUBLISH", 3, At::Sharded, channels::publish_sharded),
     link("SSUBSCRIBE", -2, At::Sharded, links::subscribe_sharded),

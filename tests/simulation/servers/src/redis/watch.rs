@@ -1,0 +1,244 @@
+//! What sentinels see and do: they miss a master, agree on that, and have a replica take its place.
+//!
+//! Each knows a master and the epoch of the failover by which it became one. A sentinel that is behind learns of a newer
+//! one from another that it reaches. What is not as in reality: they agree without messages, but only with those that
+//! they reach, and an epoch has one leader.
+
+use std::time::Duration;
+
+use crosslock_world::service::{Host, Io};
+
+use super::group::Group;
+use super::watched::Watched;
+
+#[derive(Debug)]
+pub(super) struct Watch {
+    members: usize,
+    sentinels: Vec<Sentinel>,
+    /// When servers are told to copy the master that don't.
+    told_at: Vec<Option<Duration>>,
+    /// The failover that was the last.
+    epoch: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Sentinel {
+    master: Host,
+    epoch: u64,
+    /// The master before, which it shows until then.
+    before: Option<(Host, Duration)>,
+    /// When it heard of each server last.
+    heard: Vec<Duration>,
+    /// When it has a replica take the master's place.
+    elects_at: Option<Duration>,
+}
+
+/// How long a master isn't heard of that is down.
+const DOWN_AFTER: Duration = Duration::from_secs(1);
+const QUORUM: usize = 2;
+
+/// How long a leader's election takes, in milliseconds.
+const ELECTION: std::ops::Range<u64> = 50..800;
+/// How long the old master is shown, in milliseconds.
+const SHOWN: std::ops::Range<u64> = 20..1_000;
+/// After how long a server is told whom to copy: one that takes itself for the master, and another.
+const DEMOTION: std::ops::Range<u64> = 1_000..8_000;
+const REORDER: std::ops::Range<u64> = 50..2_000;
+
+fn millis(io: &mut Io<'_>, range: std::ops::Range<u64>) -> Duration {
+    Duration::from_millis(io.random.u64(range))
+}
+
+impl Watch {
+    pub(super) fn new(members: usize, sentinels: usize) -> Self {
+        let sentinel = Sentinel {
+            master: 0,
+            epoch: 0,
+            before: None,
+            heard: vec![Duration::ZERO; members],
+            elects_at: None,
+        };
+        Watch {
+            members,
+            sentinels: vec![sentinel; sentinels],
+            told_at: vec![None; members],
+            epoch: 0,
+        }
+    }
+
+    /// All of them hear of all servers until now.
+    pub(super) fn hear_all(&mut self, now: Duration) {
+        self.sentinels
+            .iter_mut()
+            .for_each(|one| one.heard.fill(now));
+    }
+
+    /// A sentinel that stood still, or wasn't there, has missed nobody yet.
+    pub(super) fn begin_anew(&mut self, host: Host, now: Duration) {
+        let sentinel = &mut self.sentinels[host - self.members];
+        sentinel.heard.fill(now);
+        sentinel.elects_at = None;
+    }
+
+    pub(super) fn newest_master(&self) -> Host {
+        let newest = self.sentinels.iter().max_by_key(|one| one.epoch);
+        newest.map_or(0, |one| one.master)
+    }
+
+    /// What a sentinel tells, by its host.
+    pub(super) fn told(&self, host: Host, name: &str, addresses: &[(String, u16)]) -> Watched {
+        let sentinel = &self.sentinels[host - self.members];
+        let shown = sentinel
+            .before
+            .map_or(sentinel.master, |(before, _)| before);
+        Watched {
+            name: name.to_owned(),
+            address: addresses[sentinel.master].clone(),
+            shown: addresses[shown].clone(),
+            epoch: sentinel.epoch,
+            replicas: self.members - 1,
+            is_down: sentinel.elects_at.is_some(),
+        }
+    }
+
+    /// Looks at all servers, and does what is due. Says whether anything is amiss still.
+    pub(super) fn look(&mut self, group: &mut Group, io: &mut Io<'_>) -> bool {
+        for at in 0..self.sentinels.len() {
+            let host = self.members + at;
+            if !group.is_at_work(host) {
+                continue;
+            }
+            self.listen(at, group, io);
+            if self.misses_master(at, group, io.now) {
+                self.elect(at, group, io);
+            } else {
+                self.sentinels[at].elects_at = None;
+            }
+        }
+        self.set_right(group, io);
+        let is_settled = self
+            .sentinels
+            .iter()
+            .all(|one| one.epoch == self.epoch && one.before.is_none());
+        let are_right = (0..self.members).all(|member| self.is_right(member, group));
+        !(group.is_sound() && is_settled && are_right)
+    }
+
+    /// Hears of servers, and of what other sentinels know.
+    fn listen(&mut self, at: usize, group: &Group, io: &mut Io<'_>) {
+        let host = self.members + at;
+        for member in 0..self.members {
+            if group.hears(host, member) {
+                self.sentinels[at].heard[member] = io.now;
+            }
+        }
+        for other in 0..self.sentinels.len() {
+            let (master, epoch) = (self.sentinels[other].master, self.sentinels[other].epoch);
+            let is_news = epoch > self.sentinels[at].epoch;
+            if is_news && group.hears(host, self.members + other) && io.random.u8(..4) == 0 {
+                let sentinel = &mut self.sentinels[at];
+                (sentinel.master, sentinel.epoch, sentinel.before) = (master, epoch, None);
+            }
+        }
+        let sentinel = &mut self.sentinels[at];
+        sentinel.before = sentinel.before.filter(|(_, until)| *until > io.now);
+    }
+
+    fn is_down(&self, at: usize, member: Host, now: Duration) -> bool {
+        now.saturating_sub(self.sentinels[at].heard[member]) > DOWN_AFTER
+    }
+
+    /// Whether enough sentinels miss the master, and enough are there to elect one of them.
+    fn misses_master(&self, at: usize, group: &Group, now: Duration) -> bool {
+        let master = self.sentinels[at].master;
+        let others = 0..self.sentinels.len();
+        let others = others.filter(|other| group.hears(self.members + at, self.members + other));
+        let others: Vec<_> = others.collect();
+        let misses = |other: &&usize| {
+            self.sentinels[**other].master == master && self.is_down(**other, master, now)
+        };
+        let agree = others.iter().filter(misses).count();
+        self.is_down(at, master, now) && agree >= QUORUM && others.len() > self.sentinels.len() / 2
+    }
+
+    fn elect(&mut self, at: usize, group: &mut Group, io: &mut Io<'_>) {
+        match self.sentinels[at].elects_at {
+            None => self.sentinels[at].elects_at = Some(io.now + millis(io, ELECTION)),
+            Some(time) if time > io.now => {}
+            Some(_) => {
+                self.sentinels[at].elects_at = None;
+                self.fail_over(at, group, io);
+            }
+        }
+    }
+
+    /// The replica with the most data that a sentinel reaches takes the master's place.
+    fn fail_over(&mut self, at: usize, group: &mut Group, io: &mut Io<'_>) {
+        let (host, before) = (self.members + at, self.sentinels[at].master);
+        let fit = |member: &Host| {
+            *member != before && group.hears(host, *member) && group.master_of(*member).is_some()
+        };
+        let best = (0..self.members)
+            .rev()
+            .filter(fit)
+            .max_by_key(|member| group.has(*member));
+        let Some(best) = best else { return };
+        self.epoch += 1;
+        let shown = io.now + millis(io, SHOWN);
+        let sentinel = &mut self.sentinels[at];
+        (sentinel.master, sentinel.epoch) = (best, self.epoch);
+        sentinel.before = Some((before, shown));
+        io.log(format!(
+            "sentinel {host}: {best} is the master instead of {before}, epoch {}",
+            self.epoch
+        ));
+        group.promote(best);
+        group.nodes[best].close_clients();
+    }
+
+    /// SENTINEL FAILOVER, sent to one of those that know most.
+    pub(super) fn fail_over_by_hand(&mut self, group: &mut Group, io: &mut Io<'_>) {
+        let knows = |at: &usize| {
+            self.sentinels[*at].epoch == self.epoch && group.is_at_work(self.members + at)
+        };
+        let at = (0..self.sentinels.len()).find(knows);
+        if let Some(at) = at {
+            self.fail_over(at, group, io);
+        }
+    }
+
+    /// Whether a server copies the newest master, or is it.
+    fn is_right(&self, member: Host, group: &Group) -> bool {
+        let master = self.newest_master();
+        group.master_of(member) == (member != master).then_some(master)
+    }
+
+    /// Has servers copy the newest master that a sentinel which knows it reaches.
+    fn set_right(&mut self, group: &mut Group, io: &mut Io<'_>) {
+        let master = self.newest_master();
+        for member in 0..self.members {
+            let knows = |at: usize| self.sentinels[at].epoch == self.epoch;
+            let mut sentinels = (0..self.sentinels.len()).filter(|at| knows(*at));
+            let is_seen = sentinels.any(|at| group.hears(self.members + at, member));
+            if self.is_right(member, group) || !is_seen {
+                self.told_at[member] = None;
+                continue;
+            }
+            let wait = if group.master_of(member).is_none() {
+                DEMOTION
+            } else {
+                REORDER
+            };
+            let due = *self.told_at[member].get_or_insert_with(|| io.now + millis(io, wait));
+            if due <= io.now {
+                self.told_at[member] = None;
+                if member == master {
+                    group.promote(member);
+                } else {
+                    group.follow(member, master);
+                }
+                group.nodes[member].close_clients();
+            }
+        }
+    }
+}
