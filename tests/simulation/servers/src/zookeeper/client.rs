@@ -237,7 +237,7 @@ impl ZooKeeper {
             };
             self.propose(io, connection, action);
         } else {
-            io.send(connection, answer(xid, 0, error::UNIMPLEMENTED, &[]));
+            io.send(connection, answer(xid, -1, error::UNIMPLEMENTED, &[]));
             return None;
         }
         Some(())

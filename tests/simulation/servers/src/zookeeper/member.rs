@@ -51,6 +51,8 @@ pub(super) struct Leadership {
     pub(super) sweeps_at: Duration,
     /// When it gives up, because it has no majority.
     pub(super) quits_at: Option<Duration>,
+    /// The last transaction of those before it. Others know of no later one until it has done one.
+    pub(super) inherited: i64,
     /// Whether it knows that its followers have left.
     pub(super) is_left: bool,
 }
@@ -146,6 +148,21 @@ impl Member {
         }
     }
 
+    /// The last transaction that it has on its disk. A leader begins to count before it has done any.
+    pub(super) fn last(&self) -> i64 {
+        match &self.role {
+            Role::Leading(leadership) if self.tree.zxid == self.epoch << 32 => leadership.inherited,
+            _ => self.tree.zxid,
+        }
+    }
+
+    /// What another has that begins to follow it.
+    pub(super) fn copy(&self) -> Tree {
+        let mut tree = self.tree.clone();
+        tree.zxid = self.last();
+        tree
+    }
+
     /// When it has something to do, as far as that is known.
     pub(super) fn times(&self) -> impl Iterator<Item = Duration> {
         let inbox = self.from_leader.front().map(|(at, _)| *at);
@@ -173,6 +190,7 @@ impl Leadership {
             pings_at: now + tick / 2,
             sweeps_at: now + super::SWEEPS_EACH,
             quits_at: None,
+            inherited: tree.zxid,
             is_left: false,
         }
     }

@@ -26,9 +26,6 @@ use self::client::Client;
 use self::member::{FromLeader, Member, Role};
 use self::tree::Tree;
 
-/// How many ticks a server waits for one that says nothing, as that of the tests is configured.
-const SYNC_LIMIT: u32 = 20;
-
 /// How often a leader looks for containers that are empty.
 const SWEEPS_EACH: Duration = Duration::from_secs(60);
 
@@ -36,6 +33,8 @@ const SWEEPS_EACH: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct ZooKeeper {
     tick: Duration,
+    /// How many ticks a server waits for one that says nothing.
+    sync_limit: u32,
     members: Vec<Member>,
     clients: BTreeMap<Connection, Client>,
     /// How many sessions there were.
@@ -65,6 +64,8 @@ impl ZooKeeper {
         assert!(members > 0, "an ensemble has members");
         let mut ensemble = ZooKeeper {
             tick,
+            // As the servers of other tests are configured.
+            sync_limit: 20,
             members: (0..members).map(|_| Member::new()).collect(),
             clients: BTreeMap::new(),
             sessions: 0,
@@ -81,6 +82,13 @@ impl ZooKeeper {
             }
         }
         ensemble
+    }
+
+    /// The same whose members wait for so many ticks for one that says nothing.
+    #[must_use]
+    pub fn sync_limit(mut self, ticks: u32) -> Self {
+        self.sync_limit = ticks;
+        self
     }
 
     /// Does all that is due, and asks to be woken for the rest.
@@ -210,7 +218,7 @@ impl Service for ZooKeeper {
                 self.members[at].paused = true;
                 if let Role::Following(_) = self.members[at].role {
                     let leaves_at = &mut self.members[at].leaves_at;
-                    leaves_at.get_or_insert(io.now + self.tick * SYNC_LIMIT);
+                    leaves_at.get_or_insert(io.now + self.tick * self.sync_limit);
                 }
             }
             Fault::Resume => {

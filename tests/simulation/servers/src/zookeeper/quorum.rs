@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crosslock_world::service::{Connection, Host, Io};
 
+use super::ZooKeeper;
 use super::member::{FromLeader, Leadership, Role};
-use super::{SYNC_LIMIT, ZooKeeper};
 
 impl ZooKeeper {
     pub(super) fn reaches(&self, one: Host, other: Host) -> bool {
@@ -83,7 +83,7 @@ impl ZooKeeper {
         } else if member.leaves_at.is_none() {
             // It has heard the last ping within half a tick.
             let since = self.tick.mul_f64(io.random.f64() / 2.0);
-            member.leaves_at = Some(io.now + self.tick * SYNC_LIMIT - since);
+            member.leaves_at = Some(io.now + self.tick * self.sync_limit - since);
         }
         false
     }
@@ -98,6 +98,7 @@ impl ZooKeeper {
 
     fn count_followers(&mut self, io: &mut Io<'_>, at: Host) -> bool {
         let (has_majority, tick) = (self.has_majority(at), self.tick);
+        let limit = tick * self.sync_limit;
         let is_left = !self.is_majority(1 + self.followers(at).len());
         let Some(leadership) = self.members[at].leadership() else {
             return false;
@@ -117,7 +118,7 @@ impl ZooKeeper {
         } else if leadership.quits_at.is_none() {
             // It counts from what it was answered last, and looks once a tick.
             let since = tick.mul_f64(io.random.f64() / 2.0);
-            leadership.quits_at = Some(io.now + tick * SYNC_LIMIT - since + within);
+            leadership.quits_at = Some(io.now + limit - since + within);
         }
         false
     }
@@ -133,10 +134,7 @@ impl ZooKeeper {
         if joins_at > io.now {
             return false;
         }
-        let (tree, epoch) = (
-            self.members[leader].tree.clone(),
-            self.members[leader].epoch,
-        );
+        let (tree, epoch) = (self.members[leader].copy(), self.members[leader].epoch);
         let member = &mut self.members[at];
         (member.tree, member.epoch) = (tree, epoch);
         (member.role, member.joins_at) = (Role::Following(leader), None);
@@ -161,6 +159,7 @@ impl ZooKeeper {
     /// The same of one without clients.
     pub(super) fn look_for_leader(&mut self, at: Host) {
         let member = &mut self.members[at];
+        member.tree.zxid = member.last();
         member.role = Role::Looking;
         (member.leaves_at, member.joins_at) = (None, None);
         member.to_leader.clear();
@@ -192,10 +191,7 @@ impl ZooKeeper {
         let key = |at: &&Host| (self.members[**at].tree.zxid, avoided != Some(**at), **at);
         let leader = *voters.iter().max_by_key(key).expect("a majority");
         self.make_leader(io.now, leader);
-        let (tree, epoch) = (
-            self.members[leader].tree.clone(),
-            self.members[leader].epoch,
-        );
+        let (tree, epoch) = (self.members[leader].copy(), self.members[leader].epoch);
         for at in voters.into_iter().filter(|at| *at != leader) {
             let member = &mut self.members[at];
             (member.tree, member.epoch) = (tree.clone(), epoch);
@@ -210,13 +206,13 @@ impl ZooKeeper {
         let epoch = epochs.max().unwrap_or(0) + 1;
         let is_alone = self.members.len() == 1;
         let member = &mut self.members[leader];
+        let mut leadership = Leadership::new(&member.tree, now, self.tick);
         // A server that is alone has no epochs.
         if !is_alone {
             member.epoch = epoch;
             member.tree.zxid = epoch << 32;
         }
         member.joins_at = None;
-        let mut leadership = Leadership::new(&member.tree, now, self.tick);
         if is_alone {
             leadership.pings_at = Duration::MAX;
         }

@@ -64,24 +64,32 @@ pub struct Welcome {
 
 impl Welcome {
     pub fn of(frame: &[u8]) -> Self {
-        let mut record = Reader(frame);
+        let mut record = Reader {
+            rest: frame,
+            with_zxids: true,
+            sessions: &[],
+        };
         assert_eq!(record.int(), 0, "the version");
         let welcome = Welcome {
             timeout: record.int(),
             session: record.long(),
             password: record.buffer().expect("a password").to_vec(),
         };
-        assert_eq!(record.0, [0], "it doesn't only read");
+        assert_eq!(record.rest, [0], "it doesn't only read");
         welcome
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a> {
+    rest: &'a [u8],
+    with_zxids: bool,
+    sessions: &'a [i64],
+}
 
 impl<'a> Reader<'a> {
     fn take(&mut self, length: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(length);
-        self.0 = rest;
+        let (taken, rest) = self.rest.split_at(length);
+        self.rest = rest;
         taken
     }
 
@@ -91,6 +99,12 @@ impl<'a> Reader<'a> {
 
     fn long(&mut self) -> i64 {
         i64::from_be_bytes(self.take(8).try_into().expect("eight"))
+    }
+
+    /// 0, if that isn't to be compared.
+    fn zxid(&mut self) -> i64 {
+        let zxid = self.long();
+        if self.with_zxids { zxid } else { 0 }
     }
 
     fn buffer(&mut self) -> Option<&'a [u8]> {
@@ -106,16 +120,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Without times. A session is told by its place.
-    fn stat(&mut self, sessions: &[i64]) -> String {
-        let (czxid, mzxid) = (self.long(), self.long());
+    fn stat(&mut self) -> String {
+        let (czxid, mzxid) = (self.zxid(), self.zxid());
         let _times = (self.long(), self.long());
         let (version, cversion, aversion) = (self.int(), self.int(), self.int());
         let owner = self.long();
-        let owner = match sessions.iter().position(|session| *session == owner) {
+        let owner = match self.sessions.iter().position(|session| *session == owner) {
             Some(place) => format!("session {place}"),
             None => owner.to_string(),
         };
-        let (length, children, pzxid) = (self.int(), self.int(), self.long());
+        let (length, children, pzxid) = (self.int(), self.int(), self.zxid());
         format!(
             "[{czxid} {mzxid} v{version} c{cversion} a{aversion} {owner}, {length} bytes, {children} children, {pzxid}]"
         )
@@ -123,9 +137,18 @@ impl<'a> Reader<'a> {
 }
 
 /// An answer to a request of that kind, or an event.
-pub fn shown(frame: &[u8], kind: impl Fn(i32) -> i32, sessions: &[i64]) -> String {
-    let mut record = Reader(frame);
-    let (xid, zxid, error) = (record.int(), record.long(), record.int());
+pub fn shown(
+    frame: &[u8],
+    with_zxids: bool,
+    kind: impl Fn(i32) -> i32,
+    sessions: &[i64],
+) -> String {
+    let mut record = Reader {
+        rest: frame,
+        with_zxids,
+        sessions,
+    };
+    let (xid, zxid, error) = (record.int(), record.zxid(), record.int());
     let mut text = format!("{xid} at {zxid}: {error}");
     if xid == -1 {
         let _ = write!(
@@ -135,16 +158,16 @@ pub fn shown(frame: &[u8], kind: impl Fn(i32) -> i32, sessions: &[i64]) -> Strin
             record.int(),
             record.text()
         );
-    } else if !record.0.is_empty() {
-        body(&mut text, &mut record, kind(xid), sessions);
+    } else if !record.rest.is_empty() {
+        body(&mut text, &mut record, kind(xid));
     }
-    assert!(record.0.is_empty(), "{text}, and {:?}", record.0);
+    assert!(record.rest.is_empty(), "{text}, and {:?}", record.rest);
     text
 }
 
-fn body(text: &mut String, record: &mut Reader<'_>, kind: i32, sessions: &[i64]) {
+fn body(text: &mut String, record: &mut Reader<'_>, kind: i32) {
     let (has_path, has_stat) = match kind {
-        14 => return multi(text, record, sessions),
+        14 => return multi(text, record),
         1 | 9 => (true, false),
         15 | 19 => (true, true),
         4 => {
@@ -164,11 +187,11 @@ fn body(text: &mut String, record: &mut Reader<'_>, kind: i32, sessions: &[i64])
         let _ = write!(text, " {}", record.text());
     }
     if has_stat {
-        let _ = write!(text, " {}", record.stat(sessions));
+        let _ = write!(text, " {}", record.stat());
     }
 }
 
-fn multi(text: &mut String, record: &mut Reader<'_>, sessions: &[i64]) {
+fn multi(text: &mut String, record: &mut Reader<'_>) {
     loop {
         let kind = record.int();
         let is_end = record.take(1) != [0];
@@ -176,7 +199,7 @@ fn multi(text: &mut String, record: &mut Reader<'_>, sessions: &[i64]) {
         match kind {
             -1 if is_end => return,
             -1 => _ = write!(text, " {}", record.int()),
-            _ => body(text, record, kind, sessions),
+            _ => body(text, record, kind),
         }
     }
 }

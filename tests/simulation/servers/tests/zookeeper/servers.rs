@@ -22,23 +22,21 @@ pub enum Until {
     Answer(i32),
     /// So many frames are there.
     Frames(usize),
-    #[expect(dead_code)]
     Closed,
 }
 
 impl Until {
     fn is_there(self, come: &Come) -> bool {
-        let has = |xid: i32| {
-            come.frames
-                .iter()
-                .any(|frame| frame.starts_with(&xid.to_be_bytes()))
-        };
-        come.closed
-            || match self {
-                Until::Answer(xid) => has(xid),
-                Until::Frames(count) => come.frames.len() >= count,
-                Until::Closed => false,
-            }
+        come.closed || self.has_come(come)
+    }
+
+    pub fn has_come(self, come: &Come) -> bool {
+        let mut frames = come.frames.iter();
+        match self {
+            Until::Answer(xid) => frames.any(|frame| frame.starts_with(&xid.to_be_bytes())),
+            Until::Frames(count) => come.frames.len() >= count,
+            Until::Closed => false,
+        }
     }
 }
 
@@ -53,10 +51,15 @@ pub trait Server {
 /// The simulated ensemble, in a world in which nothing else happens.
 pub struct Simulated {
     pub service: ZooKeeper,
-    now: Duration,
+    pub now: Duration,
     random: fastrand::Rng,
     wakes: BTreeSet<Duration>,
     connections: Connection,
+    /// How long it waits for what is to come.
+    pub patience: Duration,
+    hosts: BTreeMap<Connection, usize>,
+    /// What was sent to hosts that are down or stand still.
+    stopped: BTreeMap<usize, Vec<(Connection, Vec<u8>)>>,
     come: BTreeMap<Connection, (Vec<u8>, bool)>,
 }
 
@@ -68,6 +71,9 @@ impl Simulated {
             random: fastrand::Rng::with_seed(seed),
             wakes: BTreeSet::new(),
             connections: 0,
+            patience: Duration::from_secs(30),
+            hosts: BTreeMap::new(),
+            stopped: BTreeMap::new(),
             come: BTreeMap::new(),
         };
         server.call(|service, io| service.woken(io));
@@ -98,9 +104,24 @@ impl Simulated {
         }
     }
 
-    #[expect(dead_code)]
     pub fn fault(&mut self, at: usize, fault: Fault) {
         self.call(|service, io| service.fault(io, at, fault));
+        match fault {
+            Fault::Kill => {
+                self.stopped.insert(at, Vec::new());
+                let gone = self.hosts.iter().filter(|(_, host)| **host == at);
+                for (connection, _) in gone {
+                    self.come.entry(*connection).or_default().1 = true;
+                }
+            }
+            Fault::Pause => _ = self.stopped.insert(at, Vec::new()),
+            Fault::Start { .. } | Fault::Resume => {
+                for (to, bytes) in self.stopped.remove(&at).unwrap_or_default() {
+                    self.send(to, &bytes);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -108,23 +129,31 @@ impl Server for Simulated {
     fn connect(&mut self, at: usize) -> Connection {
         self.connections += 1;
         let connection = self.connections;
+        self.hosts.insert(connection, at);
         self.come.insert(connection, Default::default());
-        self.call(|service, io| service.connected(io, at, connection));
+        if self.stopped.contains_key(&at) {
+            self.come.entry(connection).or_default().1 = true;
+        } else {
+            self.call(|service, io| service.connected(io, at, connection));
+        }
         connection
     }
 
     /// Cuts it anyhow.
     fn send(&mut self, to: Connection, bytes: &[u8]) {
-        let mut rest = bytes;
+        let (at, mut rest) = (self.hosts[&to], bytes);
+        if let Some(kept) = self.stopped.get_mut(&at) {
+            return kept.push((to, bytes.to_vec()));
+        }
         while !rest.is_empty() && !self.come[&to].1 {
             let (part, behind) = rest.split_at(self.random.usize(1..=rest.len()));
-            self.call(|service, io| service.received(io, 0, to, part));
+            self.call(|service, io| service.received(io, at, to, part));
             rest = behind;
         }
     }
 
     fn receive(&mut self, from: Connection, until: Until) -> Come {
-        let end = self.now + Duration::from_secs(30);
+        let end = self.now + self.patience;
         let mut come = Come::default();
         loop {
             let (bytes, closed) = self.come.get_mut(&from).expect("a connection");
