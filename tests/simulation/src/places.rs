@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crosslock_servers::{etcd::Etcd, redis::Single, zookeeper::ZooKeeper};
+use crosslock_servers::etcd::Etcd;
+use crosslock_servers::redis::{Cluster, Sentinels, Single};
+use crosslock_servers::zookeeper::ZooKeeper;
 use crosslock_world::service::Service;
 use crosslock_world::{Place, add_service};
 
@@ -25,29 +27,35 @@ impl Site {
                 hosts: Vec::new(),
                 own: &[],
             },
-            Topology::Redis => Site::with(Box::new(Single::new()), 6379, |hosts| {
+            Topology::Redis => Site::with(Box::new(Single::new()), &[6379], |hosts| {
                 format!("redis://{}/", hosts[0])
             }),
-            Topology::Etcd => Site::with(Box::new(Etcd::new(3)), 2379, |hosts| {
+            Topology::Sentinel => {
+                let ports = [6379, 6379, 6379, 26379, 26379, 26379];
+                Site::with(Box::new(Sentinels::new(2)), &ports, |hosts| {
+                    format!("redis+sentinel://{}/mymaster", list(&hosts[3..]))
+                })
+            }
+            Topology::Cluster => Site::with(Box::new(Cluster::new()), &[6379; 6], |hosts| {
+                format!("redis+cluster://{}", list(&hosts[..3]))
+            }),
+            Topology::Etcd => Site::with(Box::new(Etcd::new(3)), &[2379; 3], |hosts| {
                 format!("etcd://{}/", list(hosts))
             }),
-            Topology::ZooKeeper => Site::with(Box::new(ZooKeeper::new(3)), 2181, |hosts| {
+            Topology::ZooKeeper => Site::with(Box::new(ZooKeeper::new(3)), &[2181; 3], |hosts| {
                 format!("zk://{}/", list(hosts))
             }),
-            other => panic!("{other:?} isn't simulated yet"),
         }
     }
 
     fn with(
         service: Box<dyn Service>,
-        port: u16,
+        ports: &[u16],
         url: impl FnOnce(&[SocketAddr]) -> String,
     ) -> Self {
-        let addresses: Vec<SocketAddr> = (0..service.hosts())
-            .map(|host| {
-                let host = u8::try_from(host + 1).expect("few hosts");
-                SocketAddr::from(([10, 0, 0, host], port))
-            })
+        let hosts = (1..).zip(ports);
+        let addresses: Vec<SocketAddr> = hosts
+            .map(|(host, port)| SocketAddr::from(([10, 0, 0, host], *port)))
             .collect();
         let (own, hosts) = (service.own_faults(), service.hosts());
         let number = add_service(service, &addresses);

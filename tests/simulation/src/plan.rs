@@ -119,7 +119,11 @@ impl Plan {
                 _ => random.u64(600..4_000),
             }),
             io_timeout: Duration::from_millis(random.u64(200..2_000)),
-            min_replicas: 0,
+            min_replicas: if random.bool() {
+                all_replicas(topology)
+            } else {
+                0
+            },
             troubles,
             calm: Duration::from_millis(random.u64(50..3_000)),
             preempted: [0.0, 0.01, 0.1][random.usize(..3)],
@@ -136,13 +140,31 @@ impl Plan {
         self.troubles.contains(&trouble)
     }
 
-    /// Whether exclusion is promised in it.
+    /// Whether exclusion is promised in it: no server forgets what it has said, nor does a replica take its place that
+    /// may not have heard of it.
     pub fn is_safe(&self) -> bool {
-        !self.has(Trouble::LoseData)
+        let replaced = [
+            Trouble::KillHost,
+            Trouble::PauseHost,
+            Trouble::CutHost,
+            Trouble::Own,
+        ];
+        let is_replaced = replaced.into_iter().any(|trouble| self.has(trouble));
+        let loses = is_replaced && self.min_replicas < all_replicas(self.topology);
+        !loses && !self.has(Trouble::LoseData)
     }
 
     /// Whether the shortest ttl is long enough that a lease lasts while all works.
     pub fn is_calm(&self) -> bool {
         self.troubles.is_empty() && self.stalled == 0.0
+    }
+}
+
+/// How many replicas each master has.
+pub fn all_replicas(topology: Topology) -> u32 {
+    match topology {
+        Topology::Sentinel => 2,
+        Topology::Cluster => 1,
+        _ => 0,
     }
 }
