@@ -1,9 +1,12 @@
 //! Runs crosslock in simulated worlds: `simulate SEED` repeats one, `simulate --seeds N` runs many.
 
+mod children;
 mod judge;
+mod messages;
 mod places;
 mod plan;
 mod runner;
+mod scenes;
 mod trouble;
 mod work;
 mod world;

@@ -263,7 +263,7 @@ impl Worker {
 }
 
 /// The guard alone, once the judge has let go of it.
-fn owned(mut guard: Arc<LockGuard>) -> LockGuard {
+pub fn owned(mut guard: Arc<LockGuard>) -> LockGuard {
     loop {
         match Arc::try_unwrap(guard) {
             Ok(guard) => return guard,

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosslock_world::{
-    Chances, Machine, Process, Settings, add_machine, add_process, contents, is_alive, record, run,
-    time, true_now, violation,
+    Chances, Machine, Message, Process, Settings, add_machine, add_process, contents, is_alive,
+    messages, record, run, time, true_now, violation,
 };
 use fastrand::Rng;
 
 use crate::places::Site;
 use crate::plan::{Plan, Topology};
-use crate::{judge, trouble, work};
+use crate::{judge, scenes, trouble, work};
 
 /// What came of a world.
 pub struct Outcome {
@@ -23,6 +23,14 @@ pub struct Outcome {
     pub acquisitions: usize,
     pub troubles: usize,
     pub simulated: Duration,
+    pub messages: u64,
+}
+
+/// A scene in the place of what a seed makes, and what happens to one of its messages.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    pub name: String,
+    pub fault: Option<(u64, Message)>,
 }
 
 /// A process of the plan, which is started again when it was killed.
@@ -66,7 +74,7 @@ pub fn is_done(plan: &Plan) -> bool {
     (0..plan.processes).all(|at| with_work(at, |work| work.is_done))
 }
 
-pub fn simulate(plan: &Plan) -> Outcome {
+pub fn simulate(plan: &Plan, scene: Option<&Scene>) -> Outcome {
     /// What is left undone by then never ends.
     const MOST: Duration = Duration::from_secs(4 * 3600);
     judge::begin(plan);
@@ -80,10 +88,13 @@ pub fn simulate(plan: &Plan) -> Outcome {
         },
         most: MOST,
     };
-    let mut simulated = Duration::ZERO;
+    let (mut simulated, mut sent) = (Duration::ZERO, 0);
     let end = run(settings, || {
-        live(plan);
-        simulated = true_now();
+        match scene {
+            Some(scene) => scenes::play(plan, &Site::open(plan), &scene.name, scene.fault),
+            None => live(plan),
+        }
+        (simulated, sent) = (true_now(), messages());
     });
     Outcome {
         lines: end.lines,
@@ -93,6 +104,7 @@ pub fn simulate(plan: &Plan) -> Outcome {
         acquisitions: judge::ACQUISITIONS.load(Ordering::Relaxed),
         troubles: judge::TROUBLES.load(Ordering::Relaxed),
         simulated,
+        messages: sent,
     }
 }
 

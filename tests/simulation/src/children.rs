@@ -1,0 +1,144 @@
+//! Many worlds, each in a process of its own, on all processors.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::runner::Options;
+
+/// What children have done.
+#[derive(Default)]
+pub struct Sum {
+    pub worlds: u64,
+    acquisitions: u64,
+    troubles: u64,
+    simulated: f64,
+    /// How to repeat those that failed.
+    failed: Vec<String>,
+}
+
+/// The last line of a child, as it told it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told(String);
+
+impl Told {
+    pub fn number(&self, key: &str) -> f64 {
+        let mut words = self.0.split(' ');
+        let value = words.find(|word| *word == key).and_then(|_| words.next());
+        value.and_then(|value| value.parse().ok()).unwrap_or(0.0)
+    }
+
+    fn count(&self, key: &str) -> u64 {
+        Duration::try_from_secs_f64(self.number(key))
+            .unwrap_or_default()
+            .as_secs()
+    }
+}
+
+/// Runs `work` on all processors until it has no more.
+pub fn on_all(work: impl Fn() -> bool + Sync) {
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..all {
+            scope.spawn(|| while work() {});
+        }
+    });
+}
+
+/// Runs one, and prints its violations. `None`: it failed.
+pub fn child(arguments: &[String]) -> Option<Told> {
+    let own = std::env::current_exe().expect("this program has a path");
+    let mut command = Command::new(own);
+    command
+        .args(arguments)
+        .arg("--child")
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it can be run again");
+    let output = child.stdout.take().expect("it has an output");
+    let (mut last, mut violations) = (String::new(), Vec::new());
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        if line.starts_with("violation") {
+            violations.push(line.clone());
+        }
+        last = line;
+    }
+    let status = child.wait().expect("it ends");
+    // The first says most.
+    for violation in violations.iter().take(3) {
+        println!("simulate {}: {violation}", arguments.join(" "));
+    }
+    status.success().then_some(Told(last))
+}
+
+impl Sum {
+    pub fn add(sum: &Mutex<Sum>, told: Option<&Told>, arguments: &[String]) {
+        let mut sum = locked(sum);
+        sum.worlds += 1;
+        match told {
+            Some(told) => {
+                sum.acquisitions += told.count("acquisitions");
+                sum.troubles += told.count("troubles");
+                sum.simulated += told.number("simulated");
+            }
+            None => sum.failed.push(arguments.join(" ")),
+        }
+    }
+
+    pub fn print(sum: &Mutex<Sum>, took: Duration) -> ExitCode {
+        let sum = locked(sum);
+        let took = took.as_secs_f64();
+        println!(
+            "{} worlds: {} acquisitions, {} troubles, {:.0} s simulated in {took:.1} s ({:.0} x), {} failed",
+            sum.worlds,
+            sum.acquisitions,
+            sum.troubles,
+            sum.simulated,
+            sum.simulated / took,
+            sum.failed.len()
+        );
+        for arguments in sum.failed.iter().take(20) {
+            println!("failed: simulate {arguments}");
+        }
+        ExitCode::from(u8::from(!sum.failed.is_empty()))
+    }
+}
+
+fn locked(sum: &Mutex<Sum>) -> MutexGuard<'_, Sum> {
+    sum.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Worlds of many seeds.
+pub fn many(options: &Options) -> ExitCode {
+    let (began, sum) = (Instant::now(), Mutex::default());
+    let next = AtomicU64::new(options.from);
+    let last = options.seeds.map_or(u64::MAX, |seeds| options.from + seeds);
+    let limit = options.seconds.map(Duration::from_secs);
+    on_all(|| {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= last || limit.is_some_and(|limit| began.elapsed() >= limit) {
+            return false;
+        }
+        run_seed(seed, options, &sum);
+        true
+    });
+    Sum::print(&sum, began.elapsed())
+}
+
+fn run_seed(seed: u64, options: &Options, sum: &Mutex<Sum>) {
+    let engine = options.engine_of(seed).name();
+    let mut arguments = vec![seed.to_string(), "--engine".into(), engine.into()];
+    if let Some(rounds) = options.rounds {
+        arguments.extend(["--rounds".into(), rounds.to_string()]);
+    }
+    let mut first = child(&arguments);
+    if options.is_twice && first.is_some() {
+        let again = child(&arguments);
+        if again != first {
+            println!("two runs differ:\n{first:?}\n{again:?}");
+            first = None;
+        }
+    }
+    Sum::add(sum, first.as_ref(), &arguments);
+}
