@@ -1,8 +1,8 @@
 //! What sentinels see and do: they miss a master, agree on that, and have a replica take its place.
 //!
-//! Each knows a master and the epoch of the failover by which it became one. A sentinel that is behind learns of a newer
-//! one from another that it reaches. What is not as in reality: they agree without messages, but only with those that
-//! they reach, and an epoch has one leader.
+//! Each knows a master and the epoch of the failover by which it became one. A sentinel that is behind learns of a
+//! newer one from another that it reaches. What is not as in reality: they agree without messages, but only with those
+//! that they reach, and an epoch has one leader.
 
 use std::time::Duration;
 
