@@ -19,7 +19,6 @@ pub struct Cluster {
     /// The slot that is on its way, and how many are to move behind it.
     moving: Option<Move>,
     waiting: u8,
-    masters: usize,
     /// When the nodes look at each other again. They don't while nothing is amiss.
     looks_at: Option<Duration>,
 }
@@ -71,7 +70,6 @@ impl Cluster {
             moving: None,
             waiting: 0,
             looks_at: None,
-            masters,
             group,
         }
     }
@@ -192,9 +190,8 @@ impl Service for Cluster {
 
     /// Of all that have slots now.
     fn contents(&self) -> Vec<String> {
-        let masters = (0..self.masters).map(|host| self.gossip.heir(host));
-        masters
-            .flat_map(|host| self.group.nodes[host].contents())
-            .collect()
+        let has_slots = |node: &&Node| node.state.slots.as_ref().is_some_and(Slots::has_any);
+        let masters = self.group.nodes.iter().filter(has_slots);
+        masters.flat_map(Node::contents).collect()
     }
 }

@@ -72,7 +72,7 @@ impl Gossip {
         self.seen[host].fill(0);
     }
 
-    /// Who has what that host had when the cluster began.
+    /// Who has what that host had.
     pub(super) fn heir(&self, host: Host) -> Host {
         self.heirs.get(&host).copied().unwrap_or(host)
     }
@@ -127,6 +127,11 @@ impl Gossip {
         slots.current = slots.current.max(its.current);
         slots.follows[other] = its.follows;
         slots.epochs[other] = its.epoch;
+        if slots.leave_unclaimed(other, &its.slots) {
+            // Whoever claims them may have said so before.
+            self.hear_anew(host);
+        }
+        let slots = slots_of(group, host);
         if its.follows.is_some() {
             return;
         }
@@ -256,6 +261,7 @@ fn take_claims(group: &mut Group, host: Host, other: Host, its: &Own) -> Vec<u16
     taken.retain(|slot| {
         let owner = slots.owner(*slot);
         let is_newer = owner.is_none_or(|owner| slots.epochs[owner] < its.epoch);
+        let is_newer = is_newer || slots.unclaimed.contains(slot);
         owner != Some(other) && is_newer && !slots.importing.contains_key(slot)
     });
     let lost = taken
@@ -284,6 +290,16 @@ impl Slots {
         self.current += 1;
         self.epochs[self.me] = self.current;
         self.version += 1;
+    }
+
+    /// Notes which slots their owner doesn't claim any more. Says whether there are any that it didn't know of.
+    fn leave_unclaimed(&mut self, owner: Host, claimed: &[u16]) -> bool {
+        let left = (0..SLOTS).filter(|slot| self.owner(*slot) == Some(owner));
+        let mut left: Vec<_> = left.collect();
+        left.retain(|slot| claimed.binary_search(slot).is_err());
+        let known = self.unclaimed.len();
+        self.unclaimed.extend(left);
+        self.unclaimed.len() > known
     }
 
     fn clone_of_itself(&self) -> Own {

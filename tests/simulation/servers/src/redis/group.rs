@@ -184,9 +184,8 @@ impl Group {
             let is_at_work = self.is_at_work(host);
             let node = &mut self.nodes[host];
             io.done.append(&mut node.state.done);
-            if let Some(ends) = node.state.keys.next_end().filter(|_| is_at_work) {
-                let left = (ends - node.state.keys.now()).max(1).unsigned_abs();
-                io.wake_at(io.now + Duration::from_millis(left));
+            if let Some(time) = node.wakes_at().filter(|_| is_at_work) {
+                io.wake_at(time);
             }
         }
         if let Some(((time, _), _)) = self.flights.first_key_value() {
@@ -270,7 +269,9 @@ impl Group {
             Flight::Ack { history, end, .. } => {
                 let is_current = self.nodes[to].log.history == history;
                 if is_current && self.is_linked(to, from, LinkState::Up) {
-                    self.nodes[to].acks.insert(from, end);
+                    // They come in their order.
+                    let known = self.nodes[to].acks.entry(from).or_default();
+                    *known = end.max(*known);
                 }
                 None
             }

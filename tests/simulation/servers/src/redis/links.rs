@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crosslock_world::service::{Connection, Done};
+use crosslock_world::service::Connection;
 
 use super::about::greeting;
 use super::channels::{self, Sort};
@@ -141,9 +141,6 @@ pub(super) fn wait(node: &mut Node, client: Connection, words: &Words) -> Outcom
     }
     let until = (millis > 0).then(|| node.now + Duration::from_millis(millis));
     let least = usize::try_from(least).unwrap_or(0);
-    if let Some(until) = until {
-        node.state.done.push(Done::WakeAt(until));
-    }
     node.client(client).waits = Some(Waiting {
         least,
         offset,

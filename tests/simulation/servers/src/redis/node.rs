@@ -212,6 +212,17 @@ impl Node {
         }
     }
 
+    /// When something is due: a key ends, or somebody has waited long enough.
+    pub(super) fn wakes_at(&self) -> Option<Duration> {
+        let keys = &self.state.keys;
+        let left = keys
+            .next_end()
+            .map(|ends| (ends - keys.now()).max(1).unsigned_abs());
+        let ends = left.map(|left| self.now + Duration::from_millis(left));
+        let waits = self.clients.values().filter_map(|known| known.waits?.until);
+        waits.chain(ends).min()
+    }
+
     pub(super) fn end_wait(&mut self, client: Connection, reply: &Reply) {
         let mut bytes = Vec::new();
         reply.write(&mut bytes);

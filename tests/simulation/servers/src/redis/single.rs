@@ -1,7 +1,5 @@
 //! One Redis server, by itself.
 
-use std::time::Duration;
-
 use crosslock_world::service::{Connection, Fault, Host, Io, Service};
 
 use super::about::About;
@@ -45,9 +43,8 @@ impl Single {
     fn end(&mut self, io: &mut Io<'_>) {
         self.node.settle();
         io.done.append(&mut self.node.state.done);
-        if let Some(ends) = self.node.state.keys.next_end() {
-            let left = ends - self.node.state.keys.now();
-            io.wake_at(io.now + Duration::from_millis(left.max(0).unsigned_abs()));
+        if let Some(time) = self.node.wakes_at() {
+            io.wake_at(time);
         }
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Slots {
     pub(super) current: u64,
     pub(super) migrating: BTreeMap<u16, Host>,
     pub(super) importing: BTreeMap<u16, Host>,
+    /// Slots that their owners don't claim any more, as far as it knows.
+    pub(super) unclaimed: BTreeSet<u16>,
     /// Those that most masters miss.
     pub(super) failed: BTreeSet<Host>,
     pub(super) is_up: bool,
@@ -76,6 +78,7 @@ impl Slots {
             current: masters as u64,
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
+            unclaimed: BTreeSet::new(),
             failed: BTreeSet::new(),
             is_up: true,
             version: 1,
@@ -98,6 +101,12 @@ impl Slots {
 
     pub(super) fn is_master(&self) -> bool {
         self.follows[self.me].is_none()
+    }
+
+    /// Whether it has slots itself, as far as it knows.
+    pub(super) fn has_any(&self) -> bool {
+        let me = u8::try_from(self.me).ok();
+        self.owners.contains(&me)
     }
 
     /// Whether it serves what that host has.
@@ -291,6 +300,7 @@ impl State {
         };
         let before = slots.owner(slot);
         slots.owners[usize::from(slot)] = u8::try_from(owner).ok();
+        slots.unclaimed.remove(&slot);
         slots.version += 1;
         if before.is_some_and(|before| before != owner && slots.is_of_shard(before)) {
             self.end_channels(slot);

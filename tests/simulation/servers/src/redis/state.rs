@@ -86,7 +86,8 @@ impl State {
             denied.map_or(Ok(()), |denied| Err(refusal(denied, command, self, from)))?;
         }
         self.place(command, words, from)?;
-        let is_full = self.is_full && command.needs_memory && !self.has_written;
+        let goes_on = from == From::Script && self.has_written;
+        let is_full = self.is_full && command.needs_memory && !goes_on;
         if is_full {
             let error = "OOM command not allowed when used memory > 'maxmemory'.";
             return Err(Reply::error(error));

@@ -1,8 +1,8 @@
 //! What sentinels see and do: they miss a master, agree on that, and have a replica take its place.
 //!
-//! Each knows a master and the epoch of the failover by which it became one. A sentinel that is behind learns of a newer
-//! one from another that it reaches. What is not as in reality: they agree without messages, but only with those that
-//! they reach, and an epoch has one leader.
+//! Each knows a master and the epoch of the failover by which it became one. A sentinel that is behind learns of a
+//! newer one from another that it reaches. What is not as in reality: they agree without messages, but only with those
+//! that they reach, and an epoch has one leader.
 
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ struct Sentinel {
     heard: Vec<Duration>,
     /// When it has a replica take the master's place.
     elects_at: Option<Duration>,
+    /// Until when it leaves that to another, for which it has voted.
+    has_voted_until: Duration,
 }
 
 /// How long a master isn't heard of that is down.
@@ -39,6 +41,8 @@ const QUORUM: usize = 2;
 
 /// How long a leader's election takes, in milliseconds.
 const ELECTION: std::ops::Range<u64> = 50..800;
+/// How long who has voted for a leader leaves the failover to it.
+const VOTE: Duration = Duration::from_secs(3);
 /// How long the old master is shown, in milliseconds.
 const SHOWN: std::ops::Range<u64> = 20..1_000;
 /// After how long a server is told whom to copy: one that takes itself for the master, and another.
@@ -57,6 +61,7 @@ impl Watch {
             before: None,
             heard: vec![Duration::ZERO; members],
             elects_at: None,
+            has_voted_until: Duration::ZERO,
         };
         Watch {
             members,
@@ -109,7 +114,8 @@ impl Watch {
                 continue;
             }
             self.listen(at, group, io);
-            if self.misses_master(at, group, io.now) {
+            let has_voted = self.sentinels[at].has_voted_until > io.now;
+            if !has_voted && self.misses_master(at, group, io.now) {
                 self.elect(at, group, io);
             } else {
                 self.sentinels[at].elects_at = None;
@@ -183,6 +189,10 @@ impl Watch {
             .filter(fit)
             .max_by_key(|member| group.has(*member));
         let Some(best) = best else { return };
+        let voters = 0..self.sentinels.len();
+        for voter in voters.filter(|voter| group.hears(host, self.members + voter)) {
+            self.sentinels[voter].has_voted_until = io.now + VOTE;
+        }
         self.epoch += 1;
         let shown = io.now + millis(io, SHOWN);
         let sentinel = &mut self.sentinels[at];
