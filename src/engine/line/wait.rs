@@ -128,6 +128,8 @@ impl<S: LineStore> Wait for LineWait<S> {
             Ok(has_changed) => self.has_changed = has_changed,
             Err(error) => {
                 self.watch = None;
+                // What it should have told of is only read: to go in is a commit, also where somebody is ahead.
+                self.has_missed = true;
                 log::debug!("what is waited for can't be watched, so it is asked again: {error}");
                 until.sleep(pace.next_pause());
             }

@@ -1,6 +1,7 @@
 //! What hosts are asked on one connection, and who we are to them: a name and a password, which they exchange for a
 //! token; and watches of keys, each of which has a connection of its own.
 
+use std::time::{Duration, Instant};
 use std::{fmt, sync::Arc};
 
 use serde_json::{Value, json};
@@ -200,7 +201,13 @@ pub(crate) struct Watch {
     messages: Messages,
     used: Used,
     hosts: Arc<Hosts>,
+    /// When the last message came.
+    heard: Instant,
 }
+
+/// A watch that was silent for as long isn't trusted any more: something on the way may have forgotten its connection,
+/// and would tell neither end.
+const SILENCE: Duration = Duration::from_secs(30);
 
 impl Watch {
     pub(super) fn new(messages: Messages, used: Used, hosts: Arc<Hosts>) -> Self {
@@ -208,6 +215,7 @@ impl Watch {
             messages,
             used,
             hosts,
+            heard: time::now(),
         }
     }
 
@@ -217,15 +225,24 @@ impl Watch {
     }
 
     /// Blocks until there are events, or until then: then there are none. After a failure it tells of nothing any
-    /// more. A host that hangs tells of nothing either: so it fails also where another host is asked first by now.
+    /// more. A host that hangs tells of nothing either: so it fails also where another host is asked first by now, and
+    /// after a long silence.
     pub(crate) fn next(&mut self, until: &Deadline) -> Result<Vec<Event>, Failure> {
         if self.hosts.rotation.first() != self.used.host {
             let cause = "another host answers in place of that of a watch";
             return Err(Failure::Unreachable(cause.into()));
         }
-        self.used.connection.wait_until(until);
+        let trusted = SILENCE.saturating_sub(time::since(self.heard));
+        if trusted.is_zero() {
+            return Err(Failure::Unreachable("a watch was silent for long".into()));
+        }
+        self.used.connection.wait_until(&until.within(trusted));
         loop {
-            match self.messages.next(&mut self.used.connection) {
+            let message = self.messages.next(&mut self.used.connection);
+            if message.is_ok() {
+                self.heard = time::now();
+            }
+            match message {
                 Ok(WatchMessage::Events(events)) if !events.is_empty() => return Ok(events),
                 Ok(WatchMessage::Begun(_) | WatchMessage::Events(_)) => {}
                 Ok(WatchMessage::Ended(reason)) => return Err(HostFailure::ended(&reason).why),
