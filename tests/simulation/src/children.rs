@@ -117,6 +117,9 @@ pub fn many(options: &Options) -> ExitCode {
     let limit = options.seconds.map(Duration::from_secs);
     on_all(|| {
         let seed = next.fetch_add(1, Ordering::Relaxed);
+        if options.stops_at_first && !locked(&sum).failed.is_empty() {
+            return false;
+        }
         if seed >= last || limit.is_some_and(|limit| began.elapsed() >= limit) {
             return false;
         }
@@ -129,9 +132,7 @@ pub fn many(options: &Options) -> ExitCode {
 fn run_seed(seed: u64, options: &Options, sum: &Mutex<Sum>) {
     let engine = options.engine_of(seed).name();
     let mut arguments = vec![seed.to_string(), "--engine".into(), engine.into()];
-    if let Some(rounds) = options.rounds {
-        arguments.extend(["--rounds".into(), rounds.to_string()]);
-    }
+    arguments.extend(options.smaller.arguments());
     let mut first = child(&arguments);
     if options.is_twice && first.is_some() {
         let again = child(&arguments);

@@ -7,6 +7,7 @@ mod places;
 mod plan;
 mod runner;
 mod scenes;
+mod shrink;
 mod trouble;
 mod work;
 mod world;

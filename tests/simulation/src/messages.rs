@@ -32,7 +32,12 @@ pub fn run(options: &Options) -> ExitCode {
     for engine in engines {
         for (scene, _) in SCENES {
             let before = Instant::now();
-            let played = play_all(engine.name(), scene, &sum);
+            let played = play_all(
+                engine.name(),
+                scene,
+                options.every.unwrap_or(1).max(1),
+                &sum,
+            );
             println!(
                 "{} {scene}: {played} times in {:.1?}",
                 engine.name(),
@@ -44,7 +49,7 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 /// How often it was played.
-fn play_all(engine: &str, scene: &str, sum: &Mutex<Sum>) -> usize {
+fn play_all(engine: &str, scene: &str, every: usize, sum: &Mutex<Sum>) -> usize {
     let arguments = ["--scene", scene, "--engine", engine].map(str::to_owned);
     let whole = child(&arguments);
     Sum::add(sum, whole.as_ref(), &arguments);
@@ -55,7 +60,7 @@ fn play_all(engine: &str, scene: &str, sum: &Mutex<Sum>) -> usize {
     let messages = usize::try_from(messages.as_secs()).unwrap_or(0);
     let next = AtomicUsize::new(0);
     on_all(|| {
-        let at = next.fetch_add(1, Ordering::Relaxed);
+        let at = next.fetch_add(1, Ordering::Relaxed) * every;
         let (message, fault) = (at / FAULTS.len() + 1, FAULTS[at % FAULTS.len()].0);
         if message > messages {
             return false;
@@ -66,5 +71,5 @@ fn play_all(engine: &str, scene: &str, sum: &Mutex<Sum>) -> usize {
         Sum::add(sum, told.as_ref(), &arguments);
         true
     });
-    messages * FAULTS.len() + 1
+    messages * FAULTS.len() / every + 1
 }

@@ -7,16 +7,19 @@ use crosslock_world::Message;
 
 use crate::plan::{Plan, Topology, Trouble};
 use crate::world::{Outcome, Scene, simulate};
-use crate::{children, messages};
+use crate::{children, messages, shrink};
 
 pub const USAGE: &str = "\
 usage: simulate SEED [--engine NAME]       one world, with its history
        simulate --seeds N [--from SEED]    many worlds, on all processors
        simulate --seconds S                as many as there is time for
+       simulate --seconds S --first        the same, up to the first that fails
        simulate --twice N                  each of N worlds twice: is it the same?
-       simulate --messages                 each scene, once for each message and fault
+       simulate SEED --shrink              the shortest history of it that fails
+       simulate --messages [--every N]     each scene, once for each message and fault
        simulate --scene NAME --message N:FAULT
 
+a smaller world: --rounds N --processes N --threads N --without TROUBLE
 engines: memory redis sentinel cluster etcd zookeeper
 faults:  drop close behind duplicate delay garble";
 
@@ -31,7 +34,11 @@ pub struct Options {
     pub messages: bool,
     /// A child of a run of many: it prints a line.
     is_child: bool,
-    pub rounds: Option<usize>,
+    /// Only each of so many messages has something happen to it.
+    pub every: Option<usize>,
+    pub stops_at_first: bool,
+    pub is_shrunk: bool,
+    pub smaller: Smaller,
     scene: Option<String>,
     message: Option<(u64, Message)>,
 }
@@ -69,7 +76,18 @@ impl Options {
             "--seeds" => self.seeds = Some(number(value()?)?),
             "--seconds" => self.seconds = Some(number(value()?)?),
             "--from" => self.from = number(value()?)?,
-            "--rounds" => self.rounds = usize::try_from(number(value()?)?).ok(),
+            "--rounds" | "--processes" | "--threads" => {
+                let value = usize::try_from(number(value()?)?).ok();
+                match word {
+                    "--rounds" => self.smaller.rounds = value,
+                    "--processes" => self.smaller.processes = value,
+                    _ => self.smaller.threads = value,
+                }
+            }
+            "--without" => self.smaller.without.push(value()?.clone()),
+            "--every" => self.every = usize::try_from(number(value()?)?).ok(),
+            "--first" => self.stops_at_first = true,
+            "--shrink" => self.is_shrunk = true,
             "--scene" => self.scene = Some(value()?.clone()),
             "--message" => self.message = Some(message(value()?)?),
             "--messages" => self.messages = true,
@@ -89,6 +107,46 @@ impl Options {
     }
 }
 
+/// What a plan is made smaller by.
+#[derive(Clone, Debug, Default)]
+pub struct Smaller {
+    pub rounds: Option<usize>,
+    pub processes: Option<usize>,
+    pub threads: Option<usize>,
+    /// Troubles, as `Debug` shows them.
+    pub without: Vec<String>,
+}
+
+impl Smaller {
+    pub fn of(&self, mut plan: Plan) -> Plan {
+        plan.rounds = self.rounds.unwrap_or(plan.rounds);
+        plan.processes = self.processes.unwrap_or(plan.processes);
+        plan.threads = self.threads.unwrap_or(plan.threads);
+        let is_left = |trouble: &Trouble| !self.without.contains(&format!("{trouble:?}"));
+        plan.troubles.retain(is_left);
+        plan
+    }
+
+    pub fn arguments(&self) -> Vec<String> {
+        let counts = [
+            ("--rounds", self.rounds),
+            ("--processes", self.processes),
+            ("--threads", self.threads),
+        ];
+        let counts = counts
+            .into_iter()
+            .filter_map(|(name, count)| Some((name, count?.to_string())));
+        let without = self
+            .without
+            .iter()
+            .map(|trouble| ("--without", trouble.clone()));
+        counts
+            .chain(without)
+            .flat_map(|(name, value)| [name.to_owned(), value])
+            .collect()
+    }
+}
+
 fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{text} is no number"))
 }
@@ -102,10 +160,10 @@ fn message(text: &str) -> Result<(u64, Message), String> {
 
 pub fn run(options: &Options) -> ExitCode {
     match (options.seed, &options.scene) {
+        (Some(seed), _) if options.is_shrunk => shrink::run(seed, options),
         (Some(seed), _) => {
-            let mut plan = Plan::of(seed, options.engine_of(seed));
-            plan.rounds = options.rounds.unwrap_or(plan.rounds);
-            one(&plan, None, options)
+            let plan = Plan::of(seed, options.engine_of(seed));
+            one(&options.smaller.of(plan), None, options)
         }
         (None, Some(name)) => {
             let scene = Scene {
