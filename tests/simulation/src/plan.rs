@@ -105,6 +105,10 @@ impl Plan {
                 troubles.retain(|trouble| *trouble != Trouble::LoseData);
             }
         }
+        if is_memory {
+            // What it has is gone with the process.
+            troubles.retain(|trouble| *trouble != Trouble::KillProcess);
+        }
         Plan {
             seed,
             topology,
