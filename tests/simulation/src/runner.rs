@@ -84,10 +84,9 @@ fn one(seed: u64, options: &Options) -> ExitCode {
     let mut plan = Plan::of(seed, options.engine_of(seed));
     plan.rounds = options.rounds.unwrap_or(plan.rounds);
     pin(seed);
-    if !options.is_child {
-        let _ = log::set_logger(&Logger);
-        log::set_max_level(log::LevelFilter::Debug);
-    }
+    // In all worlds, since the library asks for more where it is to log more.
+    let _ = log::set_logger(&Logger);
+    log::set_max_level(log::LevelFilter::Debug);
     let outcome = simulate(&plan);
     let failed = !outcome.violations.is_empty();
     if !options.is_child || failed {

@@ -121,6 +121,7 @@ fn live(plan: &Plan) {
     let left = Duration::from_secs(30).max(plan.ttl * 3);
     time::sleep(left);
     judge_remains(&plan, &site);
+    work::judge_remaining(&plan, &site);
 }
 
 fn start(plan: &Arc<Plan>, site: &Arc<Site>, machine: Machine, at: usize, starts: usize) -> Part {
@@ -152,7 +153,8 @@ fn judge_remains(plan: &Plan, site: &Site) {
     };
     for line in contents(place.service) {
         record(&format!("left: {line}"));
-        let is_value = line.contains(":value") || line.contains("/value");
+        let is_value =
+            line.contains(":value") || line.contains("/value") || line.contains("tasks-");
         let is_redis = matches!(
             plan.topology,
             Topology::Redis | Topology::Sentinel | Topology::Cluster
