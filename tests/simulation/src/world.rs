@@ -68,7 +68,7 @@ pub fn is_done(plan: &Plan) -> bool {
 
 pub fn simulate(plan: &Plan) -> Outcome {
     /// What is left undone by then never ends.
-    const MOST: Duration = Duration::from_secs(4 * 3600);
+    const MOST: Duration = Duration::from_secs(30 * 3600);
     judge::begin(plan);
     let settings = Settings {
         seed: plan.seed,

@@ -156,18 +156,7 @@ impl Queue {
         if task.done.is_some_and(|done| done < taken.began) {
             wrong.push("was done already".to_owned());
         }
-        if taken.attempt <= task.attempt && taken.token > task.token {
-            wrong.push(format!(
-                "is tried as {} after {}",
-                taken.attempt, task.attempt
-            ));
-        }
-        if taken.attempt > task.tries {
-            wrong.push(format!(
-                "is tried {} times of {}",
-                taken.attempt, task.tries
-            ));
-        }
+        wrong.extend(task.judge_try(taken));
         if plan().is_calm() && plan().topology != Topology::Cluster {
             wrong.extend(task.judge_order(&takings, taken.began, now));
         }
@@ -188,6 +177,14 @@ impl Queue {
 }
 
 impl Known {
+    /// Each try counts, and there are so many.
+    fn judge_try(&self, taken: &Taken<'_>) -> Option<String> {
+        let (try_, tries) = (taken.attempt, self.tries);
+        let is_again = try_ <= self.attempt && taken.token > self.token;
+        (is_again || try_ > tries)
+            .then(|| format!("is tried as {try_} of {tries}, after {}", self.attempt))
+    }
+
     /// Nobody who came before should have taken it.
     fn judge_order(&self, takings: &[Taking], began: Duration, now: Duration) -> Option<String> {
         let ready = self.available?.max(self.due.1);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crosslock::{Leadership, Result};
+use crosslock::crossbeam_channel::Receiver;
+use crosslock::{Leader, Leadership, Result};
 use crosslock_world::{record, true_now, violation};
 
 use super::{Worker, owned};
@@ -101,38 +102,47 @@ impl Worker {
             return Ok(());
         };
         let (led, id) = self.hold_on(&[&name], Kind::Exclusive, led, Some(call));
-        let token = led.fencing_token();
         let text = judge::number().to_string();
         let published = led.publish(&*text);
         let shown = election.leader();
-        let is_sure = published.is_ok() && self.plan.is_calm() && led.is_held();
-        if let Ok(shown) = &shown
-            && is_sure
-            && !matches!(shown, Some(it) if it.token == token && it.value.as_ref() == Some(&text))
-        {
-            violation(format!(
-                "{name}: {token} leads with {text}, and {shown:?} is shown"
-            ));
-        }
-        if let Some(observed) = observed
-            && is_sure
-        {
-            let until = true_now() + SOON;
-            let mut last = None;
-            while let Ok(leader) = observed.recv_timeout(until.saturating_sub(true_now())) {
-                last = leader.and_then(|leader| leader.value);
-                if last.as_ref() == Some(&text) {
-                    break;
-                }
-            }
-            if last.as_ref() != Some(&text) && led.is_held() {
-                violation(format!(
-                    "{name}: {text} was published, and {last:?} observed"
-                ));
+        if published.is_ok() && self.plan.is_calm() && led.is_held() {
+            judge_shown(&led, &text, shown.as_ref().ok());
+            if let Some(observed) = observed {
+                judge_observed(&led, &text, &observed);
             }
         }
         judge::ending(&[&name], id, false);
         let done = self.release(&[&name], owned(led), Leadership::resign);
         published.and(shown.map(drop)).and(done)
+    }
+}
+
+/// Whoever looks sees who leads.
+fn judge_shown(led: &Leadership, text: &str, shown: Option<&Option<Leader>>) {
+    let (name, token) = (led.name(), led.fencing_token());
+    let is_own = |leader: &Leader| leader.token == token && leader.value.as_deref() == Some(text);
+    let is_right = shown.is_none_or(|shown| shown.as_ref().is_some_and(is_own));
+    if !is_right && led.is_held() {
+        violation(format!(
+            "{name}: {token} leads with {text}, and {shown:?} is shown"
+        ));
+    }
+}
+
+/// Who observes is told of it soon.
+fn judge_observed(led: &Leadership, text: &str, observed: &Receiver<Option<Leader>>) {
+    let until = true_now() + SOON;
+    let mut last = None;
+    while let Ok(leader) = observed.recv_timeout(until.saturating_sub(true_now())) {
+        last = leader.and_then(|leader| leader.value);
+        if last.as_deref() == Some(text) {
+            return;
+        }
+    }
+    if led.is_held() {
+        let name = led.name();
+        violation(format!(
+            "{name}: {text} was published, and {last:?} observed"
+        ));
     }
 }

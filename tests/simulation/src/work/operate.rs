@@ -30,6 +30,19 @@ fn passed<T>(work: impl FnOnce(&mut Vec<Passed>) -> T) -> T {
     work(&mut PASSED.lock().expect("nobody panics with it"))
 }
 
+/// The last that was passed on. Two try to adopt each.
+fn next_passed() -> Option<Passed> {
+    passed(|all| {
+        let one = all.last_mut()?;
+        one.tries += 1;
+        let one = one.clone();
+        if one.tries == 2 {
+            all.pop();
+        }
+        Some(one)
+    })
+}
+
 impl Worker {
     /// Passes a lease on, and takes one that another has passed on.
     pub(super) fn pass_on(&mut self) -> Result<()> {
@@ -56,15 +69,7 @@ impl Worker {
     }
 
     fn adopt(&mut self) -> Result<()> {
-        let Some(one) = passed(|all| {
-            let one = all.last_mut()?;
-            one.tries += 1;
-            let one = one.clone();
-            if one.tries == 2 {
-                all.pop();
-            }
-            Some(one)
-        }) else {
+        let Some(one) = next_passed() else {
             return Ok(());
         };
         let ticket: LeaseTicket = one.secret.parse()?;

@@ -10,7 +10,7 @@ use super::{Worker, owned};
 use crate::judge::tasks::{self, End, Taken};
 use crate::judge::{self, Kind};
 use crate::places::Site;
-use crate::plan::{Plan, Topology};
+use crate::plan::{Plan, Step, Topology};
 
 /// After so many tries a task is buried.
 const TRIES: u32 = 3;
@@ -106,6 +106,10 @@ pub fn judge_remaining(plan: &Arc<Plan>, site: &Site) {
     if plan.topology == Topology::Memory {
         // They were in processes that are gone.
         return;
+    }
+    if plan.topology == Topology::Redis && plan.seed % 2 == 0 && plan.does(Step::Tasks) {
+        // What is empty is forgotten after a day, and tasks aren't.
+        time::sleep(Duration::from_secs(25 * 3600));
     }
     for name in tasks::queues() {
         let Some(locker) = super::open(plan, &site.url, &mut fastrand::Rng::with_seed(0), 0) else {
