@@ -71,6 +71,75 @@ impl Trouble {
     ];
 }
 
+/// What a thread may do in a round. A world has some of these, so that those meet often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Lock,
+    TryLock,
+    Timed,
+    Cancelled,
+    LeastTime,
+    Panic,
+    OtherNamespace,
+    Close,
+    Shared,
+    Permits,
+    All,
+    PassOn,
+    Break,
+    Inspect,
+    Counter,
+    SharedValue,
+    Condition,
+    Once,
+    Latch,
+    Barrier,
+    Election,
+    Tasks,
+}
+
+impl Step {
+    pub const ALL: [Step; 22] = [
+        Step::Lock,
+        Step::TryLock,
+        Step::Timed,
+        Step::Cancelled,
+        Step::LeastTime,
+        Step::Panic,
+        Step::OtherNamespace,
+        Step::Close,
+        Step::Shared,
+        Step::Permits,
+        Step::All,
+        Step::PassOn,
+        Step::Break,
+        Step::Inspect,
+        Step::Counter,
+        Step::SharedValue,
+        Step::Condition,
+        Step::Once,
+        Step::Latch,
+        Step::Barrier,
+        Step::Election,
+        Step::Tasks,
+    ];
+
+    fn is_had_by(self, topology: Topology) -> bool {
+        self != Step::Tasks || !matches!(topology, Topology::Etcd | Topology::ZooKeeper)
+    }
+
+    fn some(topology: Topology, random: &mut Rng) -> Vec<Step> {
+        let all = Step::ALL.into_iter();
+        let mut some: Vec<Step> = all
+            .filter(|step| random.u32(..4) == 0 && step.is_had_by(topology))
+            .collect();
+        if some.len() < 2 {
+            some.extend([Step::Lock, Step::Counter]);
+        }
+        some
+    }
+}
+
 /// A world, as its seed has it. What is smaller than that was made so, to find the shortest history that fails.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -81,7 +150,11 @@ pub struct Plan {
     pub names: usize,
     /// How much each thread does.
     pub rounds: usize,
+    pub steps: Vec<Step>,
     pub ttl: Duration,
+    /// Whether leases are renewed, and for how long.
+    pub renews: bool,
+    pub max_hold: Option<Duration>,
     pub io_timeout: Duration,
     /// How many replicas must confirm a lease.
     pub min_replicas: u32,
@@ -116,12 +189,15 @@ impl Plan {
             threads: random.usize(1..=4),
             names: random.usize(1..=4),
             rounds: random.usize(10..=120),
+            steps: Step::some(topology, &mut random),
             ttl: Duration::from_millis(match topology {
                 Topology::Etcd => random.u64(2..6) * 1_000,
                 // Six ticks, as the page on ZooKeeper says, and more.
                 Topology::ZooKeeper => random.u64(600..2_000),
                 _ => random.u64(600..4_000),
             }),
+            renews: random.u32(..10) > 0,
+            max_hold: (random.u32(..10) == 0).then(|| Duration::from_millis(random.u64(1..2_000))),
             io_timeout: Duration::from_millis(random.u64(200..2_000)),
             min_replicas: if random.bool() {
                 all_replicas(topology)
@@ -135,9 +211,18 @@ impl Plan {
         }
     }
 
+    /// Whether a lease may end while all is well.
+    pub fn loses(&self) -> bool {
+        !self.renews || self.max_hold.is_some() || self.does(Step::Break)
+    }
+
     /// Whether readers and writers can be preferred there.
     pub fn can_prefer(&self) -> bool {
         !matches!(self.topology, Topology::Etcd | Topology::ZooKeeper)
+    }
+
+    pub fn does(&self, step: Step) -> bool {
+        self.steps.contains(&step)
     }
 
     pub fn has(&self, trouble: Trouble) -> bool {

@@ -192,10 +192,9 @@ fn plan_of_scenes(topology: Topology) -> Plan {
 
 fn one(plan: &Plan, scene: Option<&Scene>, options: &Options) -> ExitCode {
     pin(plan.seed + scene.and_then(|scene| scene.fault).map_or(0, |(at, _)| at));
-    if !options.is_child {
-        let _ = log::set_logger(&Logger);
-        log::set_max_level(log::LevelFilter::Debug);
-    }
+    // In all worlds, since the library asks for more where it is to log more.
+    let _ = log::set_logger(&Logger);
+    log::set_max_level(log::LevelFilter::Debug);
     let outcome = simulate(plan, scene);
     let failed = !outcome.violations.is_empty();
     if !options.is_child || failed {

@@ -92,9 +92,9 @@ fn perform(plan: &Plan, site: &Site, role: fn(&Locker) -> Result<()>) {
 /// Holds it for a while, as the judge sees it, and gives it back.
 fn hold(names: &[&str], kind: Kind, guard: LockGuard, work: Duration) -> LockGuard {
     let guard = Arc::new(guard);
-    let id = judge::acquired(names, kind, &guard);
+    let id = judge::acquired(names, kind, &guard, None);
     time::sleep(work);
-    judge::ending(names, id);
+    judge::ending(names, id, false);
     crate::work::owned(guard)
 }
 
@@ -160,13 +160,9 @@ fn count(locker: &Locker) -> Result<()> {
         judge::read(NAME, *guard);
     }
     *guard += 1;
-    judge::storing(NAME);
+    let id = judge::storing(NAME);
     let stored = MutexGuard::unlock(guard);
-    match &stored {
-        Ok(()) => judge::stored(NAME, true),
-        Err(Error::Lost { .. }) => judge::stored(NAME, false),
-        Err(_) => {}
-    }
+    judge::stored(NAME, id, &stored);
     stored
 }
 

@@ -76,7 +76,7 @@ pub fn is_done(plan: &Plan) -> bool {
 
 pub fn simulate(plan: &Plan, scene: Option<&Scene>) -> Outcome {
     /// What is left undone by then never ends.
-    const MOST: Duration = Duration::from_secs(3_600);
+    const MOST: Duration = Duration::from_secs(30 * 3600);
     judge::begin(plan);
     let settings = Settings {
         seed: plan.seed,
@@ -133,6 +133,7 @@ fn live(plan: &Plan) {
     let left = Duration::from_secs(30).max(plan.ttl * 3);
     time::sleep(left);
     judge_remains(&plan, &site);
+    work::judge_remaining(&plan, &site);
 }
 
 fn start(plan: &Arc<Plan>, site: &Arc<Site>, machine: Machine, at: usize, starts: usize) -> Part {
@@ -164,7 +165,8 @@ fn judge_remains(plan: &Plan, site: &Site) {
     };
     for line in contents(place.service) {
         record(&format!("left: {line}"));
-        let is_value = line.contains(":value") || line.contains("/value");
+        let is_value =
+            line.contains(":value") || line.contains("/value") || line.contains("tasks-");
         let is_redis = matches!(
             plan.topology,
             Topology::Redis | Topology::Sentinel | Topology::Cluster

@@ -1,0 +1,175 @@
+//! Locks of all kinds.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use crosslock::{CancelToken, Error, LockGuard, Result};
+use crosslock_world::{record, spawn, time, true_now, violation};
+
+use super::{Worker, owned};
+use crate::judge::{self, Kind};
+use crate::plan::Topology;
+
+/// The permits of a semaphore.
+const PERMITS: u32 = 3;
+
+impl Worker {
+    pub(super) fn lock(&mut self) -> Result<()> {
+        let name = self.name("lock");
+        let held = self.ask(&name, None, |locker| locker.lock(&name).map(Some))?;
+        let guard = self.hold(&[&name], Kind::Exclusive, held.expect("it waits for ever"));
+        self.release(&[&name], guard, LockGuard::unlock)
+    }
+
+    pub(super) fn try_lock(&mut self) -> Result<()> {
+        let name = self.name("lock");
+        // It asks once, and a server that hangs is waited for.
+        let held = self.ask(&name, Some(self.plan.io_timeout), |locker| {
+            locker.try_lock(&name)
+        })?;
+        let Some(held) = held else {
+            return Ok(());
+        };
+        let guard = self.hold(&[&name], Kind::Exclusive, held);
+        self.release(&[&name], guard, LockGuard::unlock)
+    }
+
+    pub(super) fn timed(&mut self) -> Result<()> {
+        let name = self.name("lock");
+        let timeout = self.plan.ttl.mul_f64(self.random.f64() * 1.5);
+        let held = self.ask(&name, Some(timeout), |locker| {
+            locker.try_lock_for(&name, timeout)
+        })?;
+        let Some(held) = held else {
+            return Ok(());
+        };
+        let guard = self.hold(&[&name], Kind::Exclusive, held);
+        self.release(&[&name], guard, LockGuard::unlock)
+    }
+
+    /// A call that another thread cancels.
+    pub(super) fn cancelled(&mut self) -> Result<()> {
+        let name = self.name("lock");
+        let token = CancelToken::new();
+        let lasts = self.plan.ttl.mul_f64(self.random.f64().powi(3));
+        let (end, theirs) = (true_now() + lasts, token.clone());
+        let _ = spawn("canceller", move || {
+            time::sleep(lasts);
+            theirs.cancel();
+        });
+        let call = judge::began(&name, Some(lasts));
+        let held = self.locker.with_cancel(&token).lock(&name);
+        judge::ended(call, held.is_ok());
+        let late = true_now().saturating_sub(end);
+        if late > Duration::from_millis(60) && self.plan.is_calm() {
+            violation(format!("a call goes on for {late:?} when it was cancelled"));
+        }
+        match held {
+            Ok(guard) => {
+                let guard = self.hold(&[&name], Kind::Exclusive, (guard, call));
+                self.release(&[&name], guard, LockGuard::unlock)
+            }
+            Err(Error::Cancelled { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The lock stays taken for a while, though its guard is gone.
+    pub(super) fn least_time(&mut self) -> Result<()> {
+        let name = self.name("least");
+        let (guard, call) = self
+            .ask(&name, None, |locker| locker.lock(&name).map(Some))?
+            .expect("it waits for ever");
+        let least = self.plan.ttl.mul_f64(self.random.f64() * 0.5);
+        guard.at_least_for(least);
+        let until = true_now() + least.mul_f64(0.98);
+
+        let (guard, id) = self.hold_on(&[&name], Kind::Exclusive, guard, Some(call));
+        judge::not_before(&name, until);
+        judge::ending(&[&name], id, false);
+        let done = self.release(&[&name], owned(guard), LockGuard::unlock);
+        // On etcd it is rounded up to seconds, and to what a member allows.
+        let rounded = match self.plan.topology {
+            Topology::Etcd => Duration::from_secs(3),
+            _ => Duration::ZERO,
+        };
+        judge::unreleased(&[&name], until + rounded);
+        done
+    }
+
+    /// A thread that panics releases, and the next holder learns of it.
+    pub(super) fn panic(&mut self) -> Result<()> {
+        let name = self.name("lock");
+        let held = self.ask(&name, None, |locker| locker.lock(&name).map(Some))?;
+        let (guard, call) = held.expect("it waits for ever");
+        let (guard, id) = self.hold_on(&[&name], Kind::Exclusive, guard, Some(call));
+        judge::ending(&[&name], id, true);
+        let guard = owned(guard);
+        record(&format!("panics with {name}"));
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            let _guard = guard;
+            resume_unwind(Box::new("on purpose"));
+        }));
+        judge::unreleased(&[&name], true_now());
+        Ok(())
+    }
+
+    /// The same name in another namespace is another lock.
+    pub(super) fn other_namespace(&mut self) -> Result<()> {
+        let name = self.name("lock");
+        let other = self.locker.with_namespace("other")?;
+        let full = format!("other/{name}");
+        let held = self.ask(&full, None, |_| other.lock(&name).map(Some))?;
+        let guard = self.hold(&[&full], Kind::Exclusive, held.expect("it waits for ever"));
+        self.release(&[&full], guard, LockGuard::unlock)
+    }
+
+    pub(super) fn shared(&mut self) -> Result<()> {
+        let name = self.name("shared");
+        if self.random.u32(..3) > 0 {
+            let call = judge::began(&name, None);
+            let guard = self.locker.read(&name);
+            judge::ended(call, false);
+            let guard = self.hold(&[&name], Kind::Shared, (guard?, call));
+            return self.release(&[&name], guard, LockGuard::unlock);
+        }
+        let call = judge::began(&name, None);
+        let guard = self.locker.write(&name);
+        judge::ended(call, false);
+        let mut guard = self.hold(&[&name], Kind::Exclusive, (guard?, call));
+        if self.random.bool() {
+            let before = guard.fencing_token();
+            guard = guard.downgrade()?;
+            if guard.fencing_token() <= before {
+                violation(format!("{name}: a reader goes on with token {before}"));
+            }
+            guard = self.hold(&[&name], Kind::Shared, (guard, call));
+        }
+        self.release(&[&name], guard, LockGuard::unlock)
+    }
+
+    pub(super) fn permits(&mut self) -> Result<()> {
+        let name = self.name("permits");
+        let count = self.random.u32(1..=2);
+        let semaphore = self.locker.semaphore(&name, PERMITS)?;
+        let call = judge::began(&name, None);
+        let guard = semaphore.acquire_many(count);
+        judge::ended(call, false);
+        let kind = Kind::Permits { count, of: PERMITS };
+        let guard = self.hold(&[&name], kind, (guard?, call));
+        self.release(&[&name], guard, LockGuard::unlock)
+    }
+
+    pub(super) fn all(&mut self) -> Result<()> {
+        let mut names: Vec<String> = (0..self.random.usize(1..=3))
+            .map(|_| self.name("lock"))
+            .collect();
+        names.sort();
+        names.dedup();
+        let guard = self.locker.lock_all(&names)?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (guard, id) = self.hold_on(&names, Kind::Exclusive, guard, None);
+        judge::ending(&names, id, false);
+        self.release(&names, owned(guard), LockGuard::unlock)
+    }
+}

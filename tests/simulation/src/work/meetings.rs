@@ -1,0 +1,148 @@
+//! What is set once, latches, barriers and elections.
+
+use std::time::Duration;
+
+use crosslock::crossbeam_channel::Receiver;
+use crosslock::{Leader, Leadership, Result};
+use crosslock_world::{record, true_now, violation};
+
+use super::{Worker, owned};
+use crate::judge::meetings::{self, Came, SOON};
+use crate::judge::{self, Kind};
+
+impl Worker {
+    /// A name that is used for a while: what is set once is of no more use then.
+    fn passing_name(&mut self, kind: &str) -> (String, u64) {
+        let age = true_now().as_secs() / 5;
+        let name = self.name(kind);
+        (format!("{name}-{age}"), age)
+    }
+
+    pub(super) fn once(&mut self) -> Result<()> {
+        let (name, _) = self.passing_name("once");
+        let once = self.locker.once_lock::<u64>(&name)?;
+        let own = judge::number();
+        let began = true_now();
+        match self.random.u32(..4) {
+            0 => match once.get()? {
+                Some(value) => meetings::is_set(&name, value),
+                None => meetings::is_unset(&name, began),
+            },
+            1 => match once.wait_for(Duration::from_millis(self.random.u64(..1_000)))? {
+                Some(value) => meetings::is_set(&name, value),
+                None => meetings::is_unset(&name, true_now().saturating_sub(SOON).max(began)),
+            },
+            2 => {
+                if once.set(own)?.is_ok() {
+                    meetings::is_set(&name, own);
+                }
+            }
+            _ => meetings::is_set(&name, once.get_or_init(|| own)?),
+        }
+        Ok(())
+    }
+
+    pub(super) fn latch(&mut self) -> Result<()> {
+        let (name, age) = self.passing_name("latch");
+        let of = u32::try_from(age % 4 + 1).unwrap_or(1);
+        let latch = self.locker.latch(&name, of)?;
+        let began = true_now();
+        match self.random.u32(..3) {
+            0 => {
+                meetings::counting(&name);
+                let left = latch.count_down()?;
+                record(&format!("counts {name} of {of} down to {left}"));
+                meetings::counted(&name, of, left);
+            }
+            1 => {
+                let certain = meetings::certainly_counted(&name);
+                let left = latch.remaining()?;
+                meetings::left_of(&name, of, left, certain);
+            }
+            _ => {
+                let timeout = Duration::from_millis(self.random.u64(..3_000));
+                let is_open = latch.wait_for(timeout)?;
+                meetings::waited(&name, of, began, is_open);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn barrier(&mut self) -> Result<()> {
+        let at = self.random.usize(..self.plan.names);
+        let (name, n) = (format!("barrier-{at}"), 2 + at % 2);
+        let barrier = self.locker.barrier(&name, n)?;
+        let timeout = Duration::from_millis(self.random.u64(..3_000));
+        let id = meetings::coming(&name);
+        record(&format!("comes to {name}"));
+        let met = barrier.wait_for(timeout);
+        let how = match &met {
+            Ok(Some(met)) if met.is_leader() => Came::Leader,
+            Ok(Some(_)) => Came::Follower,
+            Ok(None) => Came::TooEarly,
+            Err(_) => Came::Unknown,
+        };
+        record(&format!("came to {name}: {how:?}"));
+        meetings::came(&name, n, id, how);
+        met.map(drop)
+    }
+
+    pub(super) fn election(&mut self) -> Result<()> {
+        let name = self.name("election");
+        let election = self.locker.election(&name)?;
+        let observed = match self.random.u32(..3) {
+            0 => Some(election.observe()?),
+            _ => None,
+        };
+        let timeout = self.plan.ttl.mul_f64(self.random.f64());
+        let Some((led, call)) = self.ask(&name, Some(timeout + SOON), |_| {
+            election.try_campaign_for(timeout)
+        })?
+        else {
+            return Ok(());
+        };
+        let (led, id) = self.hold_on(&[&name], Kind::Exclusive, led, Some(call));
+        let text = judge::number().to_string();
+        let published = led.publish(&*text);
+        let shown = election.leader();
+        if published.is_ok() && self.plan.is_calm() && led.is_held() {
+            judge_shown(&led, &text, shown.as_ref().ok());
+            if let Some(observed) = observed {
+                judge_observed(&led, &text, &observed);
+            }
+        }
+        judge::ending(&[&name], id, false);
+        let done = self.release(&[&name], owned(led), Leadership::resign);
+        published.and(shown.map(drop)).and(done)
+    }
+}
+
+/// Whoever looks sees who leads.
+fn judge_shown(led: &Leadership, text: &str, shown: Option<&Option<Leader>>) {
+    let (name, token) = (led.name(), led.fencing_token());
+    let is_own = |leader: &Leader| leader.token == token && leader.value.as_deref() == Some(text);
+    let is_right = shown.is_none_or(|shown| shown.as_ref().is_some_and(is_own));
+    if !is_right && led.is_held() {
+        violation(format!(
+            "{name}: {token} leads with {text}, and {shown:?} is shown"
+        ));
+    }
+}
+
+/// Who observes is told of it soon.
+fn judge_observed(led: &Leadership, text: &str, observed: &Receiver<Option<Leader>>) {
+    let until = true_now() + SOON;
+    let mut last = None;
+    while let Ok(leader) = observed.recv_timeout(until.saturating_sub(true_now())) {
+        last = leader.and_then(|leader| leader.value);
+        if last.as_deref() == Some(text) {
+            return;
+        }
+    }
+    if led.is_held() {
+        let name = led.name();
+        violation(format!(
+            "{name}: {text} was published, and {last:?} observed"
+        ));
+    }
+}

@@ -1,0 +1,257 @@
+//! What the processes of a world do: each thread takes locks of all kinds, and tells the judge.
+
+mod locks;
+mod meetings;
+mod operate;
+mod tasks;
+mod values;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosslock::{Error, Locker, Prefer, Result};
+use crosslock_world::{record, spawn_joined, time, true_now, uninterrupted, violation};
+use fastrand::Rng;
+
+pub use tasks::judge_remaining;
+
+use crate::judge::{self, Call, Held, Kind};
+use crate::places::Site;
+use crate::plan::{Plan, Step, Topology};
+use crate::world;
+
+/// A process: it opens its locker, starts its threads and awaits them.
+pub fn process(plan: &Arc<Plan>, site: &Site, at: usize, starts: usize) {
+    let mut random = Rng::with_seed(plan.seed ^ (at * 1_000 + starts) as u64);
+    let Some(locker) = open(plan, &site.url, &mut random, at) else {
+        return;
+    };
+    let threads: Vec<_> = (0..plan.threads)
+        .map(|thread| {
+            let mut worker = Worker {
+                plan: plan.clone(),
+                url: site.url.clone(),
+                part: at,
+                locker: locker.clone(),
+                random: random.fork(),
+            };
+            spawn_joined(&format!("worker-{thread}"), move || worker.work())
+        })
+        .collect();
+    drop(locker);
+    for thread in threads {
+        let _ = thread.expect("the system has threads").join();
+    }
+    world::done(at);
+}
+
+/// Opens it, however long the servers can't be reached.
+fn open(plan: &Plan, url: &str, random: &mut Rng, at: usize) -> Option<Locker> {
+    loop {
+        let mut builder = Locker::builder(url)
+            .ttl(plan.ttl)
+            .renew(plan.renews)
+            .io_timeout(plan.io_timeout)
+            .connect_timeout(plan.io_timeout);
+        if plan.can_prefer() {
+            builder =
+                builder.prefer([Prefer::Fair, Prefer::Readers, Prefer::Writers][random.usize(..3)]);
+        }
+        if plan.min_replicas > 0 {
+            builder = builder.min_replicas(plan.min_replicas);
+        }
+        if let Some(max_hold) = plan.max_hold {
+            builder = builder.max_hold(max_hold);
+        }
+        match builder.build() {
+            Ok(locker) => return Some(locker),
+            Err(error) if is_trouble(plan, &error) => time::sleep(Duration::from_millis(100)),
+            Err(error) => {
+                violation(format!("it can't be opened: {error}"));
+                world::done(at);
+                return None;
+            }
+        }
+    }
+}
+
+struct Worker {
+    plan: Arc<Plan>,
+    url: String,
+    /// The number of its process, which is the same when that is started again.
+    part: usize,
+    locker: Locker,
+    random: Rng,
+}
+
+/// Which errors a call may return in this world.
+fn is_trouble(plan: &Plan, error: &Error) -> bool {
+    match error {
+        Error::Lost { .. } if plan.loses() => true,
+        Error::Lost { .. } | Error::Unavailable { .. } => !plan.is_calm(),
+        // What is garbled may mean anything.
+        Error::Denied { .. }
+        | Error::Conflict { .. }
+        | Error::Engine { .. }
+        | Error::Corrupt { .. } => plan.has(crate::plan::Trouble::Message),
+        _ => false,
+    }
+}
+
+impl Worker {
+    fn work(&mut self) {
+        while world::takes_round(&self.plan, self.part) {
+            let pause = self.random.f64().powi(4) * 200.0;
+            time::sleep(Duration::from_secs_f64(pause / 1_000.0));
+            if let Err(error) = self.step() {
+                record(&format!("error: {error}"));
+                if !is_trouble(&self.plan, &error) {
+                    violation(format!("an error that nothing explains: {error}"));
+                }
+            }
+        }
+    }
+
+    fn name(&mut self, kind: &str) -> String {
+        format!("{kind}-{}", self.random.usize(..self.plan.names))
+    }
+
+    fn step(&mut self) -> Result<()> {
+        match self.plan.steps[self.random.usize(..self.plan.steps.len())] {
+            Step::Lock => self.lock(),
+            Step::TryLock => self.try_lock(),
+            Step::Timed => self.timed(),
+            Step::Cancelled => self.cancelled(),
+            Step::LeastTime => self.least_time(),
+            Step::Panic => self.panic(),
+            Step::OtherNamespace => self.other_namespace(),
+            Step::Close => self.close(),
+            Step::Shared => self.shared(),
+            Step::Permits => self.permits(),
+            Step::All => self.all(),
+            Step::PassOn => self.pass_on(),
+            Step::Break => self.break_one(),
+            Step::Inspect => self.inspect(),
+            Step::Counter => self.counter(),
+            Step::SharedValue => self.shared_value(),
+            Step::Condition => self.condition(),
+            Step::Once => self.once(),
+            Step::Latch => self.latch(),
+            Step::Barrier => self.barrier(),
+            Step::Election => self.election(),
+            Step::Tasks => self.task(),
+        }
+    }
+
+    /// Asks for a lock, and tells the judge of it.
+    fn ask<G>(
+        &mut self,
+        name: &str,
+        timeout: Option<Duration>,
+        call: impl FnOnce(&Locker) -> Result<Option<G>>,
+    ) -> Result<Option<(G, Call)>> {
+        let asked = judge::began(name, timeout);
+        let held = match timeout {
+            Some(timeout) => self.bounded(timeout, call),
+            None => call(&self.locker),
+        };
+        let has_it = matches!(held, Ok(Some(_)));
+        uninterrupted(|| judge::ended(asked, has_it));
+        Ok(held?.map(|held| (held, asked)))
+    }
+
+    /// Holds it for a while. What is given is the guard alone.
+    fn hold<G: Held + 'static>(
+        &mut self,
+        names: &[&str],
+        kind: Kind,
+        (guard, call): (G, Call),
+    ) -> G {
+        let (guard, id) = self.hold_on(names, kind, guard, Some(call));
+        judge::ending(names, id, false);
+        record(&format!("leaves {names:?}"));
+        owned(guard)
+    }
+
+    /// The same, but it still counts as held.
+    fn hold_on<G: Held + 'static>(
+        &mut self,
+        names: &[&str],
+        kind: Kind,
+        guard: G,
+        call: Option<Call>,
+    ) -> (Arc<G>, u64) {
+        let guard = Arc::new(guard);
+        let id = judge::acquired(names, kind, &guard, call);
+        self.work_under(guard.lease());
+        (guard, id)
+    }
+
+    fn work_under(&mut self, guard: &crosslock::LockGuard) {
+        let long = if self.random.u32(..30) == 0 {
+            2.0
+        } else {
+            0.01
+        };
+        let began = true_now();
+        let work = self.plan.ttl.mul_f64(self.random.f64() * long);
+        if self.random.u32(..10) == 0 {
+            let _ = guard.verify();
+        }
+        match self.random.u32(..3) {
+            0 => _ = guard.wait_lost(work),
+            _ => time::sleep(work),
+        }
+        let most = self.plan.max_hold.map(|most| most + self.plan.ttl);
+        let held = true_now() - began;
+        if most.is_some_and(|most| most < held) && self.plan.is_calm() && guard.is_held() {
+            violation(format!("a lock was held for {held:?}"));
+        }
+    }
+
+    /// Does what is to end by its timeout.
+    fn bounded<T>(&self, timeout: Duration, call: impl FnOnce(&Locker) -> Result<T>) -> Result<T> {
+        let began = true_now();
+        let done = call(&self.locker);
+        let took = true_now() - began;
+        let most = timeout.mul_f64(1.01) + Duration::from_millis(100);
+        if self.plan.is_calm() && self.plan.topology != Topology::Memory && took > most {
+            violation(format!("a call for {timeout:?} took {took:?}"));
+        }
+        done
+    }
+
+    /// Releases by an unlock or a drop, which both end soon.
+    fn release<G>(
+        &mut self,
+        names: &[&str],
+        guard: G,
+        unlock: impl FnOnce(G) -> Result<()>,
+    ) -> Result<()> {
+        let began = true_now();
+        record(&format!("releases {names:?}"));
+        let mut done = Ok(());
+        if self.random.bool() {
+            done = unlock(guard);
+        } else {
+            drop(guard);
+        }
+        let took = true_now() - began;
+        if took > Duration::from_millis(600) && self.plan.is_calm() {
+            violation(format!("a release took {took:?}"));
+        }
+        judge::unreleased(names, true_now());
+        done
+    }
+}
+
+/// The guard alone, once the judge has let go of it.
+pub fn owned<G>(mut guard: Arc<G>) -> G {
+    loop {
+        match Arc::try_unwrap(guard) {
+            Ok(guard) => return guard,
+            Err(shared) => guard = shared,
+        }
+        time::yield_now();
+    }
+}

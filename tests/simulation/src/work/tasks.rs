@@ -1,0 +1,141 @@
+//! Delayed tasks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosslock::{DelayQueue, Error, Locker, Result, Task};
+use crosslock_world::{record, time, true_now, violation};
+
+use super::{Worker, owned};
+use crate::judge::tasks::{self, End, Taken};
+use crate::judge::{self, Kind};
+use crate::places::Site;
+use crate::plan::{Plan, Step, Topology};
+
+/// After so many tries a task is buried.
+const TRIES: u32 = 3;
+
+fn queue(locker: &Locker, name: &str) -> Result<DelayQueue<u64>> {
+    locker.delay_queue::<u64>(name)
+}
+
+impl Worker {
+    pub(super) fn task(&mut self) -> Result<()> {
+        let name = self.name("tasks");
+        let queue = queue(&self.locker, &name)?;
+        match self.random.u32(..5) {
+            0..=1 => self.insert(&name, &queue),
+            2 => self.kick(&queue),
+            _ => self.take(&name, &queue),
+        }
+    }
+
+    fn insert(&mut self, name: &str, queue: &DelayQueue<u64>) -> Result<()> {
+        let id = match self.random.u32(..4) {
+            // Perhaps one that was there before.
+            0 => self.random.u64(..20),
+            _ => 1_000 + judge::number(),
+        };
+        let delay = match self.random.bool() {
+            true => Duration::ZERO,
+            false => self.plan.ttl.mul_f64(self.random.f64().powi(2) * 2.0),
+        };
+        let text = format!("{name}/{id}");
+        tasks::inserting(name, &text, delay, TRIES);
+        let entry = queue.entry(text.as_str()).after(delay).tries(TRIES);
+        let was_new = entry.insert(&id)?;
+        record(&format!("inserts {text} in {delay:?}: {was_new}"));
+        tasks::inserted(name, &text, delay, was_new);
+        Ok(())
+    }
+
+    fn kick(&mut self, queue: &DelayQueue<u64>) -> Result<()> {
+        let counts = queue.counts()?;
+        record(&format!("{}: {counts:?}", queue.name()));
+        Ok(())
+    }
+
+    fn take(&mut self, name: &str, queue: &DelayQueue<u64>) -> Result<()> {
+        let (began, token_before) = (true_now(), tasks::token(name));
+        let timeout = self.plan.ttl.mul_f64(self.random.f64().powi(2));
+        let Some(task) = self.bounded(timeout, |_| queue.take_for(timeout))? else {
+            tasks::found_none(name, began);
+            return Ok(());
+        };
+        let (id, attempt) = (Task::id(&task).to_string(), Task::attempt(&task));
+        let taken = Taken {
+            id: &id,
+            attempt,
+            token: Task::fencing_token(&task),
+            is_held: Task::lease(&task).is_held(),
+            began,
+            token_before,
+        };
+        tasks::taken(name, &taken);
+        let (task, hold) = self.hold_on(&[&id], Kind::Exclusive, task, None);
+        let how = match self.random.u32(..8) {
+            0..=3 => End::Done,
+            4..=5 => End::Retry(self.plan.ttl.mul_f64(self.random.f64())),
+            6 => End::Bury,
+            _ => End::Drop,
+        };
+        judge::ending(&[&id], hold, false);
+        tasks::ending(name, &id, how);
+        self.end(name, &id, how, owned(task))
+    }
+
+    fn end(&self, name: &str, id: &str, how: End, task: Task<u64>) -> Result<()> {
+        let attempt = Task::attempt(&task);
+        let ended = match how {
+            End::Done => Task::done(task),
+            End::Retry(delay) => Task::retry_in(task, delay),
+            End::Bury => Task::bury(task, "it is of no use"),
+            End::Drop => {
+                drop(task);
+                Ok(())
+            }
+        };
+        record(&format!("{id} ends by {how:?}: {ended:?}"));
+        tasks::ended(name, id, attempt, how, &ended);
+        ended
+    }
+}
+
+/// In the end all tasks are there, but for those that are done.
+pub fn judge_remaining(plan: &Arc<Plan>, site: &Site) {
+    if plan.topology == Topology::Memory {
+        // They were in processes that are gone.
+        return;
+    }
+    if plan.topology == Topology::Redis && plan.seed % 2 == 0 && plan.does(Step::Tasks) {
+        // What is empty is forgotten after a day, and tasks aren't.
+        time::sleep(Duration::from_secs(25 * 3600));
+    }
+    for name in tasks::queues() {
+        let Some(locker) = super::open(plan, &site.url, &mut fastrand::Rng::with_seed(0), 0) else {
+            return;
+        };
+        for (id, is_there) in tasks::remaining(&name) {
+            match find(&locker, &name, &id) {
+                Ok(found) if found != is_there && plan.is_safe() => {
+                    let not = if is_there { "not " } else { "" };
+                    violation(format!("{name}: in the end {id} is {not}there"));
+                }
+                Ok(_) => {}
+                Err(error) => violation(format!("{name}: {id} can't be read in the end: {error}")),
+            }
+        }
+    }
+}
+
+fn find(locker: &Locker, name: &str, id: &str) -> Result<bool> {
+    let queue = queue(locker, name)?;
+    for _ in 0..20 {
+        match queue.get(&id.into()) {
+            Ok(found) => return Ok(found.is_some()),
+            Err(Error::Unavailable { .. }) => time::sleep(Duration::from_secs(1)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(queue.get(&id.into())?.is_some())
+}

@@ -1,0 +1,183 @@
+//! Values beside locks: counters, to which each store adds one.
+
+use std::time::Duration;
+
+use crosslock::{MutexGuard, Result, RwLockReadGuard, RwLockWriteGuard};
+use crosslock_world::{record, time, true_now, violation};
+
+use super::{Worker, owned};
+use crate::judge::{self, Held, Kind};
+
+impl Worker {
+    pub(super) fn counter(&mut self) -> Result<()> {
+        let name = self.name("counter");
+        let counter = self.locker.mutex(&name, 0_i64)?;
+        match self.random.u32(..6) {
+            0 => return self.peek(&name),
+            1 => {
+                let mut id = None;
+                let stored = counter.update(|value| {
+                    id = Some(judge::storing(&name));
+                    *value += 1;
+                });
+                id.into_iter()
+                    .for_each(|id| judge::stored(&name, id, &stored));
+                return stored;
+            }
+            2 => {
+                let changed: Result<(), Box<dyn std::error::Error>> = counter.try_update(|value| {
+                    *value += 7;
+                    Err("it isn't to be stored".into())
+                });
+                record(&format!("gives a change of {name} up: {changed:?}"));
+                return Ok(());
+            }
+            _ => {}
+        }
+        let (guard, call) = self
+            .ask(&name, None, |_| counter.lock().map(Some))?
+            .expect("it waits for ever");
+        read(&name, *guard, &guard);
+        let mut guard = self.hold(&[&name], Kind::Exclusive, (guard, call));
+        *guard += 1;
+        let id = judge::storing(&name);
+        let stored = MutexGuard::unlock(guard);
+        judge::unreleased(&[&name], true_now());
+        judge::stored(&name, id, &stored);
+        record(&format!("has stored {name}: {stored:?}"));
+        stored
+    }
+
+    fn peek(&mut self, name: &str) -> Result<()> {
+        let before = judge::peeking(name);
+        let found = self.locker.mutex(name, 0_i64)?.peek()?;
+        judge::peeked(name, before, found);
+        Ok(())
+    }
+
+    /// Values that many read, and one changes.
+    pub(super) fn shared_value(&mut self) -> Result<()> {
+        let name = self.name("value");
+        let shared = self.locker.rwlock(&name, 0_i64)?;
+        let call = judge::began(&name, None);
+        if self.random.u32(..3) > 0 {
+            let guard = shared.read();
+            judge::ended(call, false);
+            return self.read_value(&name, guard?, Some(call));
+        }
+        let guard = shared.write();
+        judge::ended(call, false);
+        let guard = guard?;
+        read(&name, *guard, &guard);
+        let mut guard = self.hold(&[&name], Kind::Exclusive, (guard, call));
+        let id = judge::storing(&name);
+        *guard += 1;
+        let value = *guard;
+        if self.random.bool() {
+            let stored = RwLockWriteGuard::unlock(guard);
+            judge::unreleased(&[&name], true_now());
+            judge::stored(&name, id, &stored);
+            return stored;
+        }
+        let guard = RwLockWriteGuard::downgrade(guard);
+        judge::stored(&name, id, &guard);
+        let guard = guard?;
+        if *guard != value {
+            violation(format!(
+                "{name} is {} when {value} was left to read",
+                *guard
+            ));
+        }
+        self.read_value(&name, guard, None)
+    }
+
+    /// Nobody changes it while a reader is inside.
+    fn read_value(
+        &mut self,
+        name: &str,
+        guard: RwLockReadGuard<i64>,
+        call: Option<judge::Call>,
+    ) -> Result<()> {
+        read(name, *guard, &guard);
+        let (guard, id) = self.hold_on(&[name], Kind::Shared, guard, call);
+        let value = **guard;
+        if self.random.u32(..4) == 0 {
+            let found = self.locker.rwlock(name, 0_i64)?.peek();
+            let is_valid = guard.lease().is_held() && self.plan.is_safe();
+            if let Ok(found) = found
+                && found != value
+                && is_valid
+            {
+                violation(format!(
+                    "{name} is {found}, and a reader inside has {value}"
+                ));
+            }
+        }
+        judge::ending(&[name], id, false);
+        self.release(&[name], owned(guard), RwLockReadGuard::unlock)
+    }
+
+    /// Waits until others have stored some more.
+    pub(super) fn condition(&mut self) -> Result<()> {
+        let name = self.name("condition");
+        let value = self.locker.mutex(&name, 0_i64)?;
+        let mut guard = value.lock()?;
+        read(&name, *guard, &guard);
+        if self.random.u32(..3) > 0 {
+            time::sleep(self.plan.ttl.mul_f64(self.random.f64() * 0.01));
+            *guard += 1;
+            let id = judge::storing(&name);
+            let stored = MutexGuard::unlock(guard);
+            judge::stored(&name, id, &stored);
+            return stored;
+        }
+        // The wait itself changes it in the beginning.
+        let target = *guard + 1 + self.random.i64(1..=3);
+        let timeout = Duration::from_millis(self.random.u64(500..8_000));
+        let (began, stores) = (true_now(), judge::stores(&name));
+        let mut own = None;
+        let mut looks = 0;
+        let waited = MutexGuard::wait_while_for(guard, timeout, |value| {
+            looks += 1;
+            if own.is_none() {
+                own = Some(judge::storing(&name));
+                *value += 1;
+            }
+            *value < target
+        });
+        own.into_iter()
+            .for_each(|id| judge::stored(&name, id, &waited));
+        let (guard, timed_out) = waited?;
+        read(&name, *guard, &guard);
+        if timed_out != (*guard < target) && guard.lease().is_held() {
+            violation(format!("{name}: a wait for {target} ended with {}", *guard));
+        }
+        // The last look is that behind the timeout.
+        let most = judge::stores(&name) - stores + 1;
+        if looks > most && self.plan.is_calm() {
+            violation(format!("{name}: {looks} looks at {most} changes"));
+        }
+        self.judge_woken(&name, target, began);
+        MutexGuard::unlock(guard)
+    }
+
+    /// All that wait have their turn, and each holds it for a hundredth of the ttl.
+    fn judge_woken(&self, name: &str, target: i64, began: Duration) {
+        let others = u32::try_from(self.plan.processes * self.plan.threads).unwrap_or(1);
+        let most = (self.plan.ttl.mul_f64(0.012) + Duration::from_millis(10)) * others;
+        let since = judge::reached(name, target).map(|since| since.max(began));
+        let late = since.map(|since| true_now().saturating_sub(since));
+        if late.is_some_and(|late| late > most + judge::meetings::SOON) && self.plan.is_calm() {
+            violation(format!(
+                "{name} was {target} for {late:?} when a wait ended"
+            ));
+        }
+    }
+}
+
+/// Who has the lock has the value that was stored last.
+fn read(name: &str, value: i64, guard: &impl Held) {
+    if guard.lease().is_held() {
+        judge::read(name, value);
+    }
+}
