@@ -132,7 +132,8 @@ impl LineStore for EtcdStore {
             // Its entry may be under another lease by now, which has to be kept alive then.
             Why::Quiet if is_due && own.moving.is_some() => self.keepalive(request, &own, deadline),
             Why::Quiet if is_due => self.touch(request, &own, deadline),
-            _ if is_due && own.touched.is_none() => self.keepalive(request, &own, deadline),
+            // A touch that was proved by nothing since then may be at a member that is gone.
+            _ if is_due => self.keepalive(request, &own, deadline),
             // Going in is a commit also where somebody is still ahead.
             Why::Quiet | Why::News if request.claim.is_exclusive() => {
                 return self.admit_alone(request, deadline);

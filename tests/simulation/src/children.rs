@@ -129,11 +129,18 @@ pub fn many(options: &Options) -> ExitCode {
     Sum::print(&sum, began.elapsed())
 }
 
+/// A world that takes as long keeps others from being tried.
+const SLOW: Duration = Duration::from_secs(20);
+
 fn run_seed(seed: u64, options: &Options, sum: &Mutex<Sum>) {
     let engine = options.engine_of(seed).name();
     let mut arguments = vec![seed.to_string(), "--engine".into(), engine.into()];
     arguments.extend(options.smaller.arguments());
+    let began = Instant::now();
     let mut first = child(&arguments);
+    if began.elapsed() > SLOW {
+        println!("slow: simulate {} took {:.0?}", arguments.join(" "), began.elapsed());
+    }
     if options.is_twice && first.is_some() {
         let again = child(&arguments);
         if again != first {
