@@ -57,7 +57,7 @@ impl Worker {
 
     fn take(&mut self, name: &str, queue: &DelayQueue<u64>) -> Result<()> {
         let (began, token_before) = (true_now(), tasks::token(name));
-        let timeout = self.plan.ttl.mul_f64(self.random.f64().powi(2));
+        let timeout = self.plan.ttl.mul_f64(self.random.f64() * 1.5);
         let Some(task) = self.bounded(timeout, |_| queue.take_for(timeout))? else {
             tasks::found_none(name, began);
             return Ok(());
