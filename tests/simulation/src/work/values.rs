@@ -152,10 +152,12 @@ impl Worker {
         if timed_out != (*guard < target) && guard.lease().is_held() {
             violation(format!("{name}: a wait for {target} ended with {}", *guard));
         }
-        // The last look is that behind the timeout.
-        let most = judge::stores(&name) - stores + 1;
+        let most = judge::stores(&name) - stores + usize::from(timed_out);
         if looks > most && self.plan.is_calm() {
             violation(format!("{name}: {looks} looks at {most} changes"));
+        }
+        if timed_out && true_now() < began + timeout.mul_f64(0.99) {
+            violation(format!("{name}: a wait for {timeout:?} was over too early"));
         }
         self.judge_woken(&name, target, began);
         MutexGuard::unlock(guard)
