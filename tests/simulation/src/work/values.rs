@@ -126,10 +126,7 @@ impl Worker {
         if self.random.u32(..3) > 0 {
             time::sleep(self.plan.ttl.mul_f64(self.random.f64() * 0.01));
             *guard += 1;
-            let id = judge::storing(&name);
-            let stored = MutexGuard::unlock(guard);
-            judge::stored(&name, id, &stored);
-            return stored;
+            return store(&name, guard);
         }
         // The wait itself changes it in the beginning.
         let target = *guard + 1 + self.random.i64(1..=3);
@@ -175,6 +172,13 @@ impl Worker {
             ));
         }
     }
+}
+
+fn store(name: &str, guard: MutexGuard<i64>) -> Result<()> {
+    let id = judge::storing(name);
+    let stored = MutexGuard::unlock(guard);
+    judge::stored(name, id, &stored);
+    stored
 }
 
 /// Who has the lock has the value that was stored last.
