@@ -165,6 +165,7 @@ fn judge_remains(plan: &Plan, site: &Site) {
     };
     for line in contents(place.service) {
         record(&format!("left: {line}"));
+        judge::remains::left(&line);
         let is_value =
             line.contains(":value") || line.contains("/value") || line.contains("tasks-");
         let is_redis = matches!(

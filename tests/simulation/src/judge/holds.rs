@@ -152,19 +152,25 @@ impl Name {
 /// A guard is about to be released, or passed on.
 pub fn ending(of: &[&str], id: u64, abandons: bool) {
     for name in of {
-        let hold = with(name, |name| {
+        let own = |name: &mut Name| name.holds.iter().find(|hold| hold.id == id).cloned();
+        let Some(hold) = with(name, own) else {
+            continue;
+        };
+        // A thread of the world may wait in here, as in all that asks a guard.
+        let is_held = hold.guard.lease().is_held();
+        judge_held(name, &hold);
+        drop(hold);
+        let gone = with(name, |name| {
             let at = name.holds.iter().position(|hold| hold.id == id)?;
-            let hold = name.holds.remove(at);
+            let gone = name.holds.remove(at);
             if name.last == id {
                 // One that was lost may have been found abandoned, or not.
-                name.is_abandoned = hold.guard.lease().is_held().then_some(abandons);
+                name.is_abandoned = is_held.then_some(abandons);
             }
             name.free_since = name.free_since.max(true_now());
-            Some(hold)
+            Some(gone)
         });
-        if let Some(hold) = hold {
-            judge_held(name, &hold);
-        }
+        drop(gone);
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod holds;
 pub mod meetings;
+pub mod remains;
 pub mod tasks;
 mod values;
 mod waits;

@@ -7,9 +7,11 @@ use std::time::Duration;
 use crosslock::Error;
 use crosslock_world::{Process, current, record, true_now, violation};
 
-use super::meetings::SOON;
 use super::{locked, plan};
 use crate::plan::Topology;
+
+/// By then who waits is called, where all is well.
+const SOON: Duration = Duration::from_millis(150);
 
 /// What is known of a task.
 #[derive(Clone, Debug)]

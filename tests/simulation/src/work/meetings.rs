@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crosslock::crossbeam_channel::Receiver;
 use crosslock::{Leader, Leadership, Result};
-use crosslock_world::{record, true_now, violation};
+use crosslock_world::{record, time, true_now, violation};
 
 use super::{Worker, owned};
 use crate::judge::meetings::{self, Came, SOON};
@@ -13,7 +13,7 @@ use crate::judge::{self, Kind};
 impl Worker {
     /// A name that is used for a while: what is set once is of no more use then.
     fn passing_name(&mut self, kind: &str) -> (String, u64) {
-        let age = true_now().as_secs() / 5;
+        let age = true_now().as_secs() / 2;
         let name = self.name(kind);
         (format!("{name}-{age}"), age)
     }
@@ -37,7 +37,15 @@ impl Worker {
                     meetings::is_set(&name, own);
                 }
             }
-            _ => meetings::is_set(&name, once.get_or_init(|| own)?),
+            _ => {
+                // Others come meanwhile.
+                let lasts = Duration::from_millis(self.random.u64(..100));
+                let init = || {
+                    time::sleep(lasts);
+                    own
+                };
+                meetings::is_set(&name, once.get_or_init(init)?);
+            }
         }
         Ok(())
     }

@@ -188,7 +188,9 @@ impl Worker {
     }
 
     fn work_under(&mut self, guard: &crosslock::LockGuard) {
-        let long = if self.random.u32(..30) == 0 {
+        // A break is told to who holds on.
+        let often = if self.plan.does(Step::Break) { 6 } else { 30 };
+        let long = if self.random.u32(..often) == 0 {
             2.0
         } else {
             0.01

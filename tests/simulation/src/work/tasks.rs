@@ -31,9 +31,9 @@ impl Worker {
     }
 
     fn insert(&mut self, name: &str, queue: &DelayQueue<u64>) -> Result<()> {
-        let id = match self.random.u32(..4) {
+        let id = match self.random.u32(..3) {
             // Perhaps one that was there before.
-            0 => self.random.u64(..20),
+            0 => self.random.u64(..10),
             _ => 1_000 + judge::number(),
         };
         let delay = match self.random.bool() {
@@ -57,7 +57,7 @@ impl Worker {
 
     fn take(&mut self, name: &str, queue: &DelayQueue<u64>) -> Result<()> {
         let (began, token_before) = (true_now(), tasks::token(name));
-        let timeout = self.plan.ttl.mul_f64(self.random.f64().powi(2));
+        let timeout = self.plan.ttl.mul_f64(self.random.f64() * 1.5);
         let Some(task) = self.bounded(timeout, |_| queue.take_for(timeout))? else {
             tasks::found_none(name, began);
             return Ok(());
@@ -107,7 +107,7 @@ pub fn judge_remaining(plan: &Arc<Plan>, site: &Site) {
         // They were in processes that are gone.
         return;
     }
-    if plan.topology == Topology::Redis && plan.seed % 2 == 0 && plan.does(Step::Tasks) {
+    if plan.topology == Topology::Redis && plan.seed.is_multiple_of(2) && plan.does(Step::Tasks) {
         // What is empty is forgotten after a day, and tasks aren't.
         time::sleep(Duration::from_secs(25 * 3600));
     }

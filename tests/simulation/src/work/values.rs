@@ -126,10 +126,7 @@ impl Worker {
         if self.random.u32(..3) > 0 {
             time::sleep(self.plan.ttl.mul_f64(self.random.f64() * 0.01));
             *guard += 1;
-            let id = judge::storing(&name);
-            let stored = MutexGuard::unlock(guard);
-            judge::stored(&name, id, &stored);
-            return stored;
+            return store(&name, guard);
         }
         // The wait itself changes it in the beginning.
         let target = *guard + 1 + self.random.i64(1..=3);
@@ -152,10 +149,12 @@ impl Worker {
         if timed_out != (*guard < target) && guard.lease().is_held() {
             violation(format!("{name}: a wait for {target} ended with {}", *guard));
         }
-        // The last look is that behind the timeout.
-        let most = judge::stores(&name) - stores + 1;
+        let most = judge::stores(&name) - stores + usize::from(timed_out);
         if looks > most && self.plan.is_calm() {
             violation(format!("{name}: {looks} looks at {most} changes"));
+        }
+        if timed_out && true_now() < began + timeout.mul_f64(0.99) {
+            violation(format!("{name}: a wait for {timeout:?} was over too early"));
         }
         self.judge_woken(&name, target, began);
         MutexGuard::unlock(guard)
@@ -173,6 +172,13 @@ impl Worker {
             ));
         }
     }
+}
+
+fn store(name: &str, guard: MutexGuard<i64>) -> Result<()> {
+    let id = judge::storing(name);
+    let stored = MutexGuard::unlock(guard);
+    judge::stored(name, id, &stored);
+    stored
 }
 
 /// Who has the lock has the value that was stored last.
