@@ -139,7 +139,11 @@ fn run_seed(seed: u64, options: &Options, sum: &Mutex<Sum>) {
     let began = Instant::now();
     let mut first = child(&arguments);
     if began.elapsed() > SLOW {
-        println!("slow: simulate {} took {:.0?}", arguments.join(" "), began.elapsed());
+        println!(
+            "slow: simulate {} took {:.0?}",
+            arguments.join(" "),
+            began.elapsed()
+        );
     }
     if options.is_twice && first.is_some() {
         let again = child(&arguments);

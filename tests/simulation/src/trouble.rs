@@ -1,5 +1,7 @@
 //! What goes wrong, one thing at a time or several over each other.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crosslock_world::service::Fault;
@@ -116,7 +118,16 @@ fn own_fault(site: &Site, place: Place, of: impl Fn(&str) -> bool, random: &mut 
     }
 }
 
+/// The hosts that something has happened to which will end.
+static IN_TROUBLE: Mutex<BTreeSet<Place>> = Mutex::new(BTreeSet::new());
+
 fn fail_host(place: Place, begin: Fault, end: Fault, lasts: Duration) {
-    fault(place, begin);
-    later(lasts, move || fault(place, end));
+    let in_trouble = || IN_TROUBLE.lock().unwrap_or_else(PoisonError::into_inner);
+    if in_trouble().insert(place) {
+        fault(place, begin);
+        later(lasts, move || {
+            fault(place, end);
+            in_trouble().remove(&place);
+        });
+    }
 }

@@ -327,6 +327,8 @@ fn judge_abandoned(name: &str, hold: &Hold, is_alone: bool) {
     let is_sure = match known {
         // Of several names any may have been abandoned.
         _ if !is_alone => false,
+        // ZooKeeper's servers are told who holds it a round trip later, and those that give up may be told as well.
+        _ if plan().topology == Topology::ZooKeeper => false,
         Some(true) => (plan().is_calm() || has_kills_only) && !plan().does(Step::Break),
         Some(false) => plan().is_calm(),
         None => false,

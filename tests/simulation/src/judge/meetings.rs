@@ -7,6 +7,7 @@ use std::time::Duration;
 use crosslock_world::{Process, current, true_now, violation};
 
 use super::{locked, number, plan};
+use crate::plan::Trouble;
 
 /// By then a message has come, where all is well.
 pub const SOON: Duration = Duration::from_millis(500);
@@ -148,8 +149,14 @@ pub fn came(name: &str, n: usize, id: u64, how: Came) {
     let may_count = |one: &&Coming| match one.ended {
         None => true,
         Some((_, Came::TooEarly)) => false,
-        // Its lease may last for a ttl.
-        Some((at, Came::Unknown)) => own.began <= at + plan().ttl + SOON,
+        // Its lease may last for a ttl, which begins anew when another leads the servers.
+        Some((at, Came::Unknown)) => {
+            plan().has(Trouble::KillHost)
+                || plan().has(Trouble::PauseHost)
+                || plan().has(Trouble::CutHost)
+                || plan().has(Trouble::Own)
+                || own.began <= at + plan().ttl + SOON
+        }
         Some((at, _)) => own.began <= at,
     };
     let here = others().filter(may_count).count() + 1;

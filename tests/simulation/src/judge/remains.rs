@@ -3,7 +3,7 @@
 use crosslock_world::violation;
 
 use super::plan;
-use crate::plan::Topology;
+use crate::plan::{Step, Topology};
 
 /// A line of what a server shows in the end. Where nothing went wrong, only what the pages of the engines name is left.
 pub fn left(line: &str) {
@@ -16,9 +16,13 @@ pub fn left(line: &str) {
         }
         // The value, and for a day who was abandoned.
         Topology::Etcd => line.contains("/value ") || line.contains("/h/"),
-        // The value, and containers, which servers delete by and by.
+        // The value, containers, which servers delete by and by, and who was abandoned, until the next releases.
         Topology::ZooKeeper => {
-            line.contains("/value ") || line.ends_with("container") || line.contains("/k")
+            let is_held = line.contains("/held ") && plan().does(Step::Panic);
+            line.contains("/value ")
+                || line.ends_with("container")
+                || line.contains("/k")
+                || is_held
         }
     };
     if !may_be && plan().is_calm() && !plan().loses() {

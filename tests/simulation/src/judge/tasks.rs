@@ -24,6 +24,8 @@ struct Known {
     available: Option<Duration>,
     /// It was inserted for certain.
     is_certain: bool,
+    /// A call has said that it is the one that inserted it.
+    was_new: bool,
     is_buried: bool,
     /// A call that would have it done has begun, and when it has succeeded.
     is_ending: bool,
@@ -73,6 +75,7 @@ pub fn inserting(queue: &str, id: &str, delay: Duration, tries: u32) {
             due: (due, Duration::MAX),
             available: None,
             is_certain: false,
+            was_new: false,
             is_buried: false,
             is_ending: false,
             ends: Duration::ZERO,
@@ -93,7 +96,10 @@ pub fn inserted(queue: &str, id: &str, delay: Duration, was_new: bool) {
             task.due.1 = now + delay;
             task.available = Some(now);
         }
-        was_there && was_new
+        // Who takes it may do so before its insert returns.
+        let was_told = task.was_new;
+        task.was_new |= was_new;
+        was_told && was_new
     });
     if wrong && plan().is_safe() {
         violation(format!("{queue}: {id} was inserted twice"));
