@@ -189,7 +189,14 @@ impl Plan {
             // Of processes with one thread each the order is known best.
             threads: [1, 1, 2, 3, 4][random.usize(..5)],
             names: random.usize(1..=4),
-            rounds: random.usize(10..=120),
+            // The map of a cluster is large, and asked for often.
+            rounds: random.usize(
+                10..=if topology == Topology::Cluster {
+                    30
+                } else {
+                    120
+                },
+            ),
             steps: Step::some(topology, &mut random),
             ttl: Duration::from_millis(match topology {
                 Topology::Etcd => random.u64(2..6) * 1_000,
