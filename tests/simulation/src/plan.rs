@@ -168,20 +168,8 @@ pub struct Plan {
 impl Plan {
     pub fn of(seed: u64, topology: Topology) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x0070_6c61_6e00);
+        let troubles = some_troubles(topology, &mut random);
         let is_memory = topology == Topology::Memory;
-        let mut troubles = Vec::new();
-        // A third of all worlds have no trouble: what is promised then is more.
-        if random.u32(..3) > 0 {
-            let all = Trouble::ALL.into_iter();
-            troubles = all.filter(|_| random.u32(..3) == 0).collect();
-            if random.u32(..4) > 0 || matches!(topology, Topology::Etcd | Topology::ZooKeeper) {
-                troubles.retain(|trouble| *trouble != Trouble::LoseData);
-            }
-        }
-        if is_memory {
-            // What it has is gone with the process.
-            troubles.retain(|trouble| *trouble != Trouble::KillProcess);
-        }
         Plan {
             seed,
             topology,
@@ -189,21 +177,9 @@ impl Plan {
             // Of processes with one thread each the order is known best.
             threads: [1, 1, 2, 3, 4][random.usize(..5)],
             names: random.usize(1..=4),
-            // The map of a cluster is large, and asked for often.
-            rounds: random.usize(
-                10..=if topology == Topology::Cluster {
-                    30
-                } else {
-                    120
-                },
-            ),
+            rounds: random.usize(10..=most_rounds(topology)),
             steps: Step::some(topology, &mut random),
-            ttl: Duration::from_millis(match topology {
-                Topology::Etcd => random.u64(2..6) * 1_000,
-                // Six ticks, as the page on ZooKeeper says, and more.
-                Topology::ZooKeeper => random.u64(600..2_000),
-                _ => random.u64(600..4_000),
-            }),
+            ttl: ttl(topology, &mut random),
             renews: random.u32(..10) > 0,
             max_hold: (random.u32(..10) == 0).then(|| Duration::from_millis(random.u64(1..2_000))),
             io_timeout: Duration::from_millis(random.u64(200..2_000)),
@@ -264,4 +240,38 @@ pub fn all_replicas(topology: Topology) -> u32 {
         Topology::Cluster => 1,
         _ => 0,
     }
+}
+
+/// A third of all worlds have no trouble: what is promised then is more.
+fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
+    if random.u32(..3) == 0 {
+        return Vec::new();
+    }
+    let all = Trouble::ALL.into_iter();
+    let mut troubles: Vec<_> = all.filter(|_| random.u32(..3) == 0).collect();
+    if random.u32(..4) > 0 || matches!(topology, Topology::Etcd | Topology::ZooKeeper) {
+        troubles.retain(|trouble| *trouble != Trouble::LoseData);
+    }
+    if topology == Topology::Memory {
+        // What it has is gone with the process.
+        troubles.retain(|trouble| *trouble != Trouble::KillProcess);
+    }
+    troubles
+}
+
+/// The map of a cluster is large, and asked for often.
+fn most_rounds(topology: Topology) -> usize {
+    match topology {
+        Topology::Cluster => 30,
+        _ => 120,
+    }
+}
+
+fn ttl(topology: Topology, random: &mut Rng) -> Duration {
+    Duration::from_millis(match topology {
+        Topology::Etcd => random.u64(2..6) * 1_000,
+        // Six ticks, as the page on ZooKeeper says, and more.
+        Topology::ZooKeeper => random.u64(600..2_000),
+        _ => random.u64(600..4_000),
+    })
 }
