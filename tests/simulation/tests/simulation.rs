@@ -39,7 +39,7 @@ fn worlds_that_once_failed_keep_their_promises() {
     }
 }
 
-/// Always the same, so that what fails here was broken by the change that is tested. Many more belong to `tests/simulate`.
+/// Always the same, so that what fails here was broken by the change that is tested. `tests/simulate` runs others.
 #[test]
 fn worlds_of_many_seeds_keep_their_promises() {
     simulate(&["--seconds", "60", "--seeds", "160"]);

@@ -1,8 +1,8 @@
 //! Which thread runs, and what time it is.
 //!
-//! The thread that runs has the baton. When it blocks, it does what is due, chooses the next thread itself, gives it the
-//! baton and sleeps until it gets it back: there is no thread that only schedules. What is shared is behind one lock,
-//! for which nobody ever waits.
+//! The thread that runs has the baton. When it blocks, it does what is due, chooses the next thread itself, gives it
+//! the baton and sleeps until it gets it back: there is no thread that only schedules. What is shared is behind one
+//! lock, for which nobody ever waits.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
