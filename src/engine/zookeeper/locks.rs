@@ -282,12 +282,19 @@ impl Locks {
         name: &Name,
         deadline: &Deadline,
     ) -> Result<LeadersClock, Failure> {
-        let path = name.child(&nodes::clock());
-        let create = Change::create_own(path.clone(), Vec::new()).into();
-        let requests = [create, Op::delete(path)];
-        match self.call_again(&requests, deadline)?.next()?? {
-            Reply::Created { stat, .. } => Ok(LeadersClock(stat.ctime, self.clock.now())),
-            _ => Err(Failure::misunderstood()),
+        loop {
+            let path = name.child(&nodes::clock());
+            let create = Change::create_own(path.clone(), Vec::new()).into();
+            let requests = [create, Op::delete(path)];
+            match self.call_again(&requests, deadline)?.next()? {
+                Ok(Reply::Created { stat, .. }) => {
+                    return Ok(LeadersClock(stat.ctime, self.clock.now()));
+                }
+                // An earlier try has made it, whose answer was lost, and this one has deleted it.
+                Err(Code::NODE_EXISTS) => {}
+                Err(code) => return Err(code.into()),
+                Ok(_) => return Err(Failure::misunderstood()),
+            }
         }
     }
 
