@@ -18,7 +18,8 @@ pub fn left(line: &str) {
         Topology::Etcd => line.contains("/value ") || line.contains("/h/"),
         // The value, containers, which servers delete by and by, and who was abandoned, until the next releases.
         Topology::ZooKeeper => {
-            let is_held = line.contains("/held ") && plan().does(Step::Panic);
+            let is_held =
+                line.contains("/held ") && (plan().does(Step::Panic) || plan().does(Step::PassOn));
             line.contains("/value ")
                 || line.ends_with("container")
                 || line.contains("/k")
