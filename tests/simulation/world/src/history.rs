@@ -97,9 +97,3 @@ pub fn record(text: &str) {
 pub fn violation(text: String) {
     with(|inside| inside.violation(text));
 }
-
-/// The lines so far.
-#[must_use]
-pub fn history() -> Vec<String> {
-    with(|inside| inside.history.lines.clone())
-}

@@ -20,8 +20,8 @@ pub mod sync;
 mod thread;
 pub mod time;
 
-pub use history::{End, history, record, violation};
-pub use machine::{Machine, add_machine, clock_skew, resume_machine, step_clock, suspend_machine};
+pub use history::{End, record, violation};
+pub use machine::{Machine, add_machine, resume_machine, step_clock, suspend_machine};
 pub use network::{
     Cut, Message, Place, add_service, contents, cut, fault, heal, messages, set_message_fault,
     set_names,

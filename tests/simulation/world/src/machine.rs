@@ -100,12 +100,6 @@ pub fn step_clock(machine: Machine, micros: i64) {
     with(|inside| inside.machines.0[machine.0].day += micros * 1_000);
 }
 
-/// By how many millionths its clocks are fast.
-#[must_use]
-pub fn clock_skew(machine: Machine) -> i64 {
-    with(|inside| inside.machines.0[machine.0].fast)
-}
-
 /// All its processes stand still, and so does its monotonic clock.
 pub fn suspend_machine(machine: Machine) {
     with(|inside| {

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::events::Nanos;
-use crate::scheduler::{Inside, block, may_yield, me, with};
+use crate::scheduler::{Inside, block, me, with};
 
 /// What all instants are counted from: an `Instant` can't be made of a number.
 fn base() -> Instant {
@@ -16,12 +16,6 @@ fn base() -> Instant {
 #[must_use]
 pub fn now() -> Instant {
     base() + monotonic()
-}
-
-/// An instant of this machine as the time that its monotonic clock shows then.
-#[must_use]
-pub fn shown(instant: Instant) -> Duration {
-    instant.saturating_duration_since(base())
 }
 
 fn monotonic() -> Duration {
@@ -77,11 +71,6 @@ pub fn sleep(duration: Duration) {
 /// Lets other threads run first.
 pub fn yield_now() {
     crate::scheduler::yield_now();
-}
-
-/// Another thread may run first here.
-pub fn may_be_preempted() {
-    may_yield();
 }
 
 /// A fraction of 0 to 1, 1 excluded.

@@ -161,7 +161,6 @@ impl Inside {
             let news = self.new_wait();
             let mut ghost = Link::new(place, process, machine, news);
             ghost.state = LinkState::Open;
-            ghost.is_ghost = true;
             let ghost = self.add_link(ghost);
             let later = self.network.random.u64(..50_000_000);
             self.transmit_in(ghost, Arrival::AtHost(copy), later);

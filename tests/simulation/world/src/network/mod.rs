@@ -65,8 +65,6 @@ pub(crate) struct Link {
     to_client: Way,
     is_closed_here: bool,
     is_served: bool,
-    /// Made by the network, to deliver something twice: nobody reads it.
-    is_ghost: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +159,6 @@ impl Link {
             to_client: Way::default(),
             is_closed_here: false,
             is_served: false,
-            is_ghost: false,
         }
     }
 
