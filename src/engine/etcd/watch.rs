@@ -34,8 +34,11 @@ impl Watch for ValueWatch {
             self.watch = Some(begun.map_err(|failure| failure.into_error(None, endpoint))?);
             return Ok(false);
         };
-        let events = watch.next(until);
-        let events = events.map_err(|failure| failure.into_error(None, endpoint))?;
+        let events = match watch.next(until) {
+            // No failure, however short an outage may last: the next call begins another.
+            Err(_) if watch.is_silent() => return Ok(false),
+            events => events.map_err(|failure| failure.into_error(None, endpoint))?,
+        };
         self.watch = Some(watch);
         Ok(!events.is_empty())
     }

@@ -219,6 +219,11 @@ impl Watch {
         }
     }
 
+    /// Whether it was silent for so long that another has to take its place.
+    pub(crate) fn is_silent(&self) -> bool {
+        time::since(self.heard) >= SILENCE
+    }
+
     /// It tells of all that comes after that revision, and of nothing before.
     pub(crate) fn begins_after(&self) -> u64 {
         self.messages.begins_after
@@ -233,9 +238,6 @@ impl Watch {
             return Err(Failure::Unreachable(cause.into()));
         }
         let trusted = SILENCE.saturating_sub(time::since(self.heard));
-        if trusted.is_zero() {
-            return Err(Failure::Unreachable("a watch was silent for long".into()));
-        }
         self.used.connection.wait_until(&until.within(trusted));
         loop {
             let message = self.messages.next(&mut self.used.connection);
@@ -246,7 +248,13 @@ impl Watch {
                 Ok(WatchMessage::Events(events)) if !events.is_empty() => return Ok(events),
                 Ok(WatchMessage::Begun(_) | WatchMessage::Events(_)) => {}
                 Ok(WatchMessage::Ended(reason)) => return Err(HostFailure::ended(&reason).why),
-                Err(failed) if failed.why.is_timeout() => return Ok(Vec::new()),
+                Err(failed) if failed.why.is_timeout() => {
+                    let cause = "a watch was silent for long";
+                    return match self.is_silent() {
+                        true => Err(Failure::Unreachable(cause.into())),
+                        false => Ok(Vec::new()),
+                    };
+                }
                 Err(failed) => {
                     self.hosts.rotation.failed(self.used.host);
                     return Err(failed.why);
