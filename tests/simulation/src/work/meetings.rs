@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crosslock::crossbeam_channel::Receiver;
-use crosslock::{Leader, Leadership, Result};
+use crosslock::{Error, Leader, Leadership, Result};
 use crosslock_world::{record, time, true_now, violation};
 
-use super::{Worker, owned};
+use super::{Worker, in_time, owned};
 use crate::judge::meetings::{self, Came, SOON};
 use crate::judge::{self, Kind};
 
@@ -81,7 +81,7 @@ impl Worker {
         let (name, n) = (format!("barrier-{at}"), 2 + at % 2);
         let barrier = self.locker.barrier(&name, n)?;
         let timeout = Duration::from_millis(self.random.u64(..3_000));
-        let id = meetings::coming(&name);
+        let (id, end) = (meetings::coming(&name), true_now() + timeout);
         record(&format!("comes to {name}"));
         let met = barrier.wait_for(timeout);
         let how = match &met {
@@ -92,7 +92,11 @@ impl Worker {
         };
         record(&format!("came to {name}: {how:?}"));
         meetings::came(&name, n, id, how);
-        met.map(drop)
+        match met {
+            // Its time was over before the answer.
+            Err(Error::Unavailable { .. }) if true_now() >= end => Ok(()),
+            met => met.map(drop),
+        }
     }
 
     pub(super) fn election(&mut self) -> Result<()> {
@@ -104,7 +108,7 @@ impl Worker {
         };
         let timeout = self.plan.ttl.mul_f64(self.random.f64());
         let Some((led, call)) = self.ask(&name, Some(timeout + SOON), |_| {
-            election.try_campaign_for(timeout)
+            in_time(timeout, || election.try_campaign_for(timeout))
         })?
         else {
             return Ok(());
