@@ -51,12 +51,16 @@ pub enum Trouble {
     PauseHost,
     CutHost,
     Own,
+    /// Few bytes go at once, as where a reader is slow.
+    SlowHost,
+    /// The name of a server can't be looked up, or leads to where nobody is.
+    Names,
     /// A server loses what it had, or its clock is set: what leases rely on is broken, and only tokens are judged.
     LoseData,
 }
 
 impl Trouble {
-    pub const ALL: [Trouble; 11] = [
+    pub const ALL: [Trouble; 13] = [
         Trouble::KillProcess,
         Trouble::PauseProcess,
         Trouble::SuspendMachine,
@@ -67,6 +71,8 @@ impl Trouble {
         Trouble::PauseHost,
         Trouble::CutHost,
         Trouble::Own,
+        Trouble::SlowHost,
+        Trouble::Names,
         Trouble::LoseData,
     ];
 }
