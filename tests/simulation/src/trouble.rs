@@ -7,7 +7,8 @@ use std::time::Duration;
 use crosslock_world::service::Fault;
 use crosslock_world::{
     Cut, Machine, Message, Place, cut, fault, heal, kill, lose_power, messages, pause, resume,
-    resume_machine, set_message_fault, spawn, step_clock, suspend_machine, time, uninterrupted,
+    resume_machine, set_message_fault, slow, spawn, step_clock, suspend_machine, time,
+    uninterrupted,
 };
 use fastrand::Rng;
 use std::sync::atomic::Ordering;
@@ -25,17 +26,15 @@ pub fn make(plan: &Plan, site: &Site, parts: &mut [Part], random: &mut Rng) {
     let at = random.usize(..parts.len());
     let part = &parts[at];
     match trouble {
-        Trouble::KillProcess => {
-            // Nothing runs between the death and the judge's note of it.
-            uninterrupted(|| {
-                if random.bool() {
-                    kill(part.process);
-                } else {
-                    lose_power(part.process);
-                }
-                judge::died(part.process);
-            });
-        }
+        // Nothing runs between the death and the judge's note of it.
+        Trouble::KillProcess => uninterrupted(|| {
+            kill(part.process);
+            judge::died(part.process);
+        }),
+        Trouble::LosePower => uninterrupted(|| {
+            lose_power(part.process);
+            judge::died(part.process);
+        }),
         Trouble::PauseProcess => {
             let process = part.process;
             pause(process);
@@ -95,6 +94,10 @@ fn trouble_host(
             let [to_host, to_client] = which;
             cut(machine, place, Cut { to_host, to_client });
             later(lasts, move || heal(machine, place));
+        }
+        Trouble::SlowNetwork => {
+            slow(machine, place, lasts.mul_f64(random.f64() * 0.1));
+            later(lasts, move || slow(machine, place, Duration::ZERO));
         }
         Trouble::KillHost => fail_host(place, Fault::Kill, Fault::Start { with_data: true }, lasts),
         Trouble::PauseHost => fail_host(place, Fault::Pause, Fault::Resume, lasts),

@@ -23,6 +23,7 @@ impl Worker {
         let once = self.locker.once_lock::<u64>(&name)?;
         let own = judge::number();
         let began = true_now();
+        self.is_hurried = true;
         match self.random.u32(..4) {
             0 => match once.get()? {
                 Some(value) => meetings::is_set(&name, value),
@@ -68,6 +69,7 @@ impl Worker {
                 meetings::left_of(&name, of, left, certain);
             }
             _ => {
+                self.is_hurried = true;
                 let timeout = Duration::from_millis(self.random.u64(..3_000));
                 let is_open = latch.wait_for(timeout)?;
                 meetings::waited(&name, of, began, is_open);
@@ -81,6 +83,7 @@ impl Worker {
         let (name, n) = (format!("barrier-{at}"), 2 + at % 2);
         let barrier = self.locker.barrier(&name, n)?;
         let timeout = Duration::from_millis(self.random.u64(..3_000));
+        self.is_hurried = true;
         let id = meetings::coming(&name);
         record(&format!("comes to {name}"));
         let met = barrier.wait_for(timeout);
@@ -110,9 +113,19 @@ impl Worker {
             return Ok(());
         };
         let (led, id) = self.hold_on(&[&name], Kind::Exclusive, led, Some(call));
+        // It has published nothing yet.
+        let first = election.leader();
+        let leads = first.as_ref().ok().and_then(Option::as_ref);
+        meetings::shown(&name, leads);
+        let (own, shown) = (led.fencing_token(), leads.map(|leader| leader.token));
+        if shown.is_some_and(|it| it != own) && led.is_held() && self.plan.is_calm() {
+            violation(format!("{name}: {own} leads, and {leads:?} is shown"));
+        }
         let text = judge::number().to_string();
+        meetings::publishing(&name, led.fencing_token(), &text);
         let published = led.publish(&*text);
         let shown = election.leader();
+        meetings::shown(&name, shown.as_ref().ok().and_then(Option::as_ref));
         if published.is_ok() && self.plan.is_calm() && led.is_held() {
             judge_shown(&led, &text, shown.as_ref().ok());
             if let Some(observed) = observed {
@@ -121,7 +134,7 @@ impl Worker {
         }
         judge::ending(&[&name], id, false);
         let done = self.release(&[&name], owned(led), Leadership::resign);
-        published.and(shown.map(drop)).and(done)
+        first.and(published).and(shown.map(drop)).and(done)
     }
 }
 
@@ -142,6 +155,7 @@ fn judge_observed(led: &Leadership, text: &str, observed: &Receiver<Option<Leade
     let until = true_now() + SOON;
     let mut last = None;
     while let Ok(leader) = observed.recv_timeout(until.saturating_sub(true_now())) {
+        meetings::shown(led.name(), leader.as_ref());
         last = leader.and_then(|leader| leader.value);
         if last.as_deref() == Some(text) {
             return;

@@ -34,6 +34,7 @@ pub fn process(plan: &Arc<Plan>, site: &Site, at: usize, starts: usize) {
                 part: at,
                 locker: locker.clone(),
                 random: random.fork(),
+                is_hurried: false,
             };
             spawn_joined(&format!("worker-{thread}"), move || worker.work())
         })
@@ -82,6 +83,8 @@ struct Worker {
     part: usize,
     locker: Locker,
     random: Rng,
+    /// This round has a call whose time may be over while a server is asked.
+    is_hurried: bool,
 }
 
 /// Which errors a call may return in this world.
@@ -103,9 +106,11 @@ impl Worker {
         while world::takes_round(&self.plan, self.part) {
             let pause = self.random.f64().powi(4) * 200.0;
             time::sleep(Duration::from_secs_f64(pause / 1_000.0));
+            self.is_hurried = false;
             if let Err(error) = self.step() {
                 record(&format!("error: {error}"));
-                if !is_trouble(&self.plan, &error) {
+                let is_late = self.is_hurried && matches!(error, Error::Unavailable { .. });
+                if !is_late && !is_trouble(&self.plan, &error) {
                     violation(format!("an error that nothing explains: {error}"));
                 }
             }
@@ -135,6 +140,7 @@ impl Worker {
             Step::Counter => self.counter(),
             Step::SharedValue => self.shared_value(),
             Step::Condition => self.condition(),
+            Step::Remove => self.remove(),
             Step::Once => self.once(),
             Step::Latch => self.latch(),
             Step::Barrier => self.barrier(),
@@ -189,9 +195,12 @@ impl Worker {
 
     fn work_under(&mut self, guard: &crosslock::LockGuard) {
         // A break is told to who holds on.
-        let often = if self.plan.does(Step::Break) { 6 } else { 30 };
+        // So do leases that aren't renewed end.
+        let outlasts = self.plan.does(Step::Break) || !self.plan.renews;
+        let often = if outlasts { 6 } else { 30 };
         let long = if self.random.u32(..often) == 0 {
-            2.0
+            // Where two may hold it, the first learns of that.
+            if self.plan.is_safe() { 2.0 } else { 5.0 }
         } else {
             0.01
         };

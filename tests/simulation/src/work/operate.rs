@@ -96,8 +96,9 @@ impl Worker {
             }
             Err(Error::Lost { .. }) => {
                 let is_fresh = true_now() < one.since + self.plan.ttl.mul_f64(0.6);
-                let is_first = one.tries == 1;
-                if is_fresh && is_first && self.plan.is_calm() && !self.plan.loses() {
+                // Where another tries meanwhile, either may be first.
+                let is_alone = passed(|all| all.iter().any(|it| it.id == one.id));
+                if is_fresh && is_alone && self.plan.is_calm() && !self.plan.loses() {
                     violation(format!("{} was lost on its way", one.name));
                 }
                 Ok(())
@@ -108,7 +109,8 @@ impl Worker {
 
     /// An operator breaks a lock.
     pub(super) fn break_one(&mut self) -> Result<()> {
-        let kind = ["lock", "lock", "shared", "permits"][self.random.usize(..4)];
+        let kinds = ["lock", "lock", "shared", "permits", "counter", "value"];
+        let kind = kinds[self.random.usize(..kinds.len())];
         let name = self.name(kind);
         judge::breaking(&name);
         let holders = self.locker.break_lock(&name)?;

@@ -6,7 +6,7 @@ use crosslock::{MutexGuard, Result, RwLockReadGuard, RwLockWriteGuard};
 use crosslock_world::{record, time, true_now, violation};
 
 use super::{Worker, owned};
-use crate::judge::{self, Held, Kind};
+use crate::judge::{self, Held, Kind, removals};
 
 impl Worker {
     pub(super) fn counter(&mut self) -> Result<()> {
@@ -16,19 +16,25 @@ impl Worker {
             0 => return self.peek(&name),
             1 => {
                 let mut id = None;
+                let call = judge::began(&name, None);
                 let stored = counter.update(|value| {
+                    judge::ended(call, false);
                     id = Some(judge::storing(&name));
                     *value += 1;
                 });
+                judge::ended(call, false);
                 id.into_iter()
                     .for_each(|id| judge::stored(&name, id, &stored));
                 return stored;
             }
             2 => {
+                let call = judge::began(&name, None);
                 let changed: Result<(), Box<dyn std::error::Error>> = counter.try_update(|value| {
+                    judge::ended(call, false);
                     *value += 7;
                     Err("it isn't to be stored".into())
                 });
+                judge::ended(call, false);
                 record(&format!("gives a change of {name} up: {changed:?}"));
                 return Ok(());
             }
@@ -103,7 +109,8 @@ impl Worker {
         let value = **guard;
         if self.random.u32(..4) == 0 {
             let found = self.locker.rwlock(name, 0_i64)?.peek();
-            let is_valid = guard.lease().is_held() && self.plan.is_safe();
+            let is_valid =
+                guard.lease().is_held() && self.plan.is_safe() && !judge::is_broken(name, &*guard);
             if let Ok(found) = found
                 && found != value
                 && is_valid
@@ -130,16 +137,22 @@ impl Worker {
         }
         // The wait itself changes it in the beginning.
         let target = *guard + 1 + self.random.i64(1..=3);
+        self.is_hurried = true;
         let timeout = Duration::from_millis(self.random.u64(500..8_000));
         let (began, stores) = (true_now(), judge::stores(&name));
         let mut own = None;
         let mut looks = 0;
+        let (mut last, mut late) = (None, Duration::ZERO);
         let waited = MutexGuard::wait_while_for(guard, timeout, |value| {
             looks += 1;
+            if let Some((at, seen)) = last {
+                late = late.max(unseen(&name, at, seen));
+            }
             if own.is_none() {
                 own = Some(judge::storing(&name));
                 *value += 1;
             }
+            last = Some((true_now(), *value));
             *value < target
         });
         own.into_iter()
@@ -156,20 +169,62 @@ impl Worker {
         if timed_out && true_now() < began + timeout.mul_f64(0.99) {
             violation(format!("{name}: a wait for {timeout:?} was over too early"));
         }
-        self.judge_woken(&name, target, began);
+        self.judge_woken(&name, late);
         MutexGuard::unlock(guard)
     }
 
-    /// All that wait have their turn, and each holds it for a hundredth of the ttl.
-    fn judge_woken(&self, name: &str, target: i64, began: Duration) {
+    /// Who waits looks soon after each change. All that wait have their turn, and each holds it for a hundredth of the
+    /// ttl.
+    fn judge_woken(&self, name: &str, late: Duration) {
         let others = u32::try_from(self.plan.processes * self.plan.threads).unwrap_or(1);
         let most = (self.plan.ttl.mul_f64(0.012) + Duration::from_millis(10)) * others;
-        let since = judge::reached(name, target).map(|since| since.max(began));
-        let late = since.map(|since| true_now().saturating_sub(since));
-        if late.is_some_and(|late| late > most + judge::meetings::SOON) && self.plan.is_calm() {
+        if late > most + judge::meetings::SOON && self.plan.is_calm() {
             violation(format!(
-                "{name} was {target} for {late:?} when a wait ended"
+                "{name} had changed for {late:?} when who waits looked"
             ));
+        }
+    }
+}
+
+/// For how long there was something to see that who looked then hasn't seen.
+fn unseen(name: &str, at: Duration, seen: i64) -> Duration {
+    let since = judge::reached(name, seen + 1);
+    since.map_or(Duration::ZERO, |since| {
+        true_now().saturating_sub(since.max(at))
+    })
+}
+
+impl Worker {
+    /// A value that is there or was removed, which some wait for.
+    pub(super) fn remove(&mut self) -> Result<()> {
+        let name = self.name("removed");
+        let value = self.locker.mutex(&name, 0_i64)?;
+        match self.random.u32(..3) {
+            0 => {
+                let sets = removals::removing(&name);
+                value.remove()?;
+                removals::removed(&name, sets);
+                Ok(())
+            }
+            1 => {
+                removals::setting(&name);
+                let set = value.set(1);
+                // It may come later otherwise.
+                if set.is_ok() {
+                    removals::set(&name);
+                }
+                set
+            }
+            _ => {
+                self.is_hurried = true;
+                let timeout = Duration::from_millis(self.random.u64(500..8_000));
+                let began = true_now();
+                let waited = MutexGuard::wait_while_for(value.lock()?, timeout, |value| *value > 0);
+                let (guard, timed_out) = waited?;
+                record(&format!("waited for {name}: {timed_out}"));
+                removals::waited(&name, began);
+                MutexGuard::unlock(guard)
+            }
         }
     }
 }
@@ -183,7 +238,7 @@ fn store(name: &str, guard: MutexGuard<i64>) -> Result<()> {
 
 /// Who has the lock has the value that was stored last.
 fn read(name: &str, value: i64, guard: &impl Held) {
-    if guard.lease().is_held() {
+    if guard.lease().is_held() && !judge::is_broken(name, guard) {
         judge::read(name, value);
     }
 }

@@ -51,6 +51,12 @@ pub fn heal(machine: Machine, place: Place) {
     });
 }
 
+/// Has all that is sent between a machine and a host take up to so much longer; zero: as long as ever.
+pub fn slow(machine: Machine, place: Place, by: Duration) {
+    let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+    with(|inside| inside.network.slow.insert((machine, place), by));
+}
+
 /// Something happens to a host.
 pub fn fault(place: Place, fault: Fault) {
     with(|inside| inside.fault(place, fault));

@@ -17,7 +17,7 @@ use crate::machine::Machine;
 use crate::scheduler::{Inside, with};
 use crate::service::{Connection, Host, Service};
 
-pub use faults::{Message, cut, fault, heal, messages, set_message_fault};
+pub use faults::{Message, cut, fault, heal, messages, set_message_fault, slow};
 use hosts::Served;
 pub use hosts::contents;
 
@@ -44,6 +44,8 @@ pub(crate) struct Network {
     links: BTreeMap<Connection, Link>,
     next: Connection,
     cuts: BTreeMap<(Machine, Place), Cut>,
+    /// By how much more what is sent there takes.
+    slow: BTreeMap<(Machine, Place), Nanos>,
     /// How many pieces of bytes were sent.
     messages: u64,
     message_fault: Option<(u64, Message)>,
@@ -119,6 +121,7 @@ impl Network {
             links: BTreeMap::new(),
             next: 0,
             cuts: BTreeMap::new(),
+            slow: BTreeMap::new(),
             messages: 0,
             message_fault: None,
         }
@@ -131,6 +134,13 @@ impl Network {
     /// The addresses of a name. `None`: the look-up fails.
     pub(crate) fn look_up(&self, host: &str) -> Option<Vec<IpAddr>> {
         self.names.get(host).cloned().flatten()
+    }
+
+    /// Where a way is slow, some connections aren't.
+    fn slowness(&self, connection: Connection) -> Nanos {
+        let link = self.links.get(&connection);
+        let slow = link.and_then(|link| self.slow.get(&(link.machine, link.place)));
+        slow.map_or(0, |by| by / 2 * (connection % 3))
     }
 
     /// Mostly a fraction of a millisecond, sometimes several.
@@ -270,7 +280,7 @@ impl Inside {
 
     fn transmit_in(&mut self, connection: Connection, what: Arrival, later: Nanos) {
         let now = self.now;
-        let at = now + self.network.latency() + later;
+        let at = now + self.network.latency() + self.network.slowness(connection) + later;
         let Some(link) = self.network.links.get_mut(&connection) else {
             return;
         };
