@@ -8,8 +8,8 @@ use std::time::Duration;
 use crosslock_world::service::Fault;
 use crosslock_world::{
     Cut, Machine, Message, Place, cut, fault, heal, kill, lose_power, messages, pause, resume,
-    resume_machine, set_message_fault, set_names, set_piece, spawn, step_clock, suspend_machine,
-    time, uninterrupted,
+    resume_machine, set_message_fault, set_names, set_piece, slow, spawn, step_clock,
+    suspend_machine, time, uninterrupted,
 };
 use fastrand::Rng;
 use std::sync::atomic::Ordering;
@@ -27,17 +27,15 @@ pub fn make(plan: &Plan, site: &Site, parts: &mut [Part], random: &mut Rng) {
     let at = random.usize(..parts.len());
     let part = &parts[at];
     match trouble {
-        Trouble::KillProcess => {
-            // Nothing runs between the death and the judge's note of it.
-            uninterrupted(|| {
-                if random.bool() {
-                    kill(part.process);
-                } else {
-                    lose_power(part.process);
-                }
-                judge::died(part.process);
-            });
-        }
+        // Nothing runs between the death and the judge's note of it.
+        Trouble::KillProcess => uninterrupted(|| {
+            kill(part.process);
+            judge::died(part.process);
+        }),
+        Trouble::LosePower => uninterrupted(|| {
+            lose_power(part.process);
+            judge::died(part.process);
+        }),
         Trouble::PauseProcess => {
             let process = part.process;
             pause(process);
@@ -107,6 +105,10 @@ fn trouble_host(
         Trouble::SlowHost => {
             set_piece(machine, place, Some(random.usize(1..64)));
             later(lasts, move || set_piece(machine, place, None));
+        }
+        Trouble::SlowNetwork => {
+            slow(machine, place, lasts.mul_f64(random.f64() * 0.1));
+            later(lasts, move || slow(machine, place, Duration::ZERO));
         }
         Trouble::KillHost => fail_host(place, Fault::Kill, Fault::Start { with_data: true }, lasts),
         Trouble::PauseHost => fail_host(place, Fault::Pause, Fault::Resume, lasts),

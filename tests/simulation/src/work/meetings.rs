@@ -114,9 +114,19 @@ impl Worker {
             return Ok(());
         };
         let (led, id) = self.hold_on(&[&name], Kind::Exclusive, led, Some(call));
+        // It has published nothing yet.
+        let first = election.leader();
+        let leads = first.as_ref().ok().and_then(Option::as_ref);
+        meetings::shown(&name, leads);
+        let (own, shown) = (led.fencing_token(), leads.map(|leader| leader.token));
+        if shown.is_some_and(|it| it != own) && led.is_held() && self.plan.is_calm() {
+            violation(format!("{name}: {own} leads, and {leads:?} is shown"));
+        }
         let text = judge::number().to_string();
+        meetings::publishing(&name, led.fencing_token(), &text);
         let published = led.publish(&*text);
         let shown = election.leader();
+        meetings::shown(&name, shown.as_ref().ok().and_then(Option::as_ref));
         if published.is_ok() && self.plan.is_calm() && led.is_held() {
             judge_shown(&led, &text, shown.as_ref().ok());
             if let Some(observed) = observed {
@@ -125,7 +135,7 @@ impl Worker {
         }
         judge::ending(&[&name], id, false);
         let done = self.release(&[&name], owned(led), Leadership::resign);
-        published.and(shown.map(drop)).and(done)
+        first.and(published).and(shown.map(drop)).and(done)
     }
 }
 
@@ -146,6 +156,7 @@ fn judge_observed(led: &Leadership, text: &str, observed: &Receiver<Option<Leade
     let until = true_now() + SOON;
     let mut last = None;
     while let Ok(leader) = observed.recv_timeout(until.saturating_sub(true_now())) {
+        meetings::shown(led.name(), leader.as_ref());
         last = leader.and_then(|leader| leader.value);
         if last.as_deref() == Some(text) {
             return;

@@ -153,6 +153,7 @@ impl Worker {
             Step::Counter => self.counter(),
             Step::SharedValue => self.shared_value(),
             Step::Condition => self.condition(),
+            Step::Remove => self.remove(),
             Step::Once => self.once(),
             Step::Latch => self.latch(),
             Step::Barrier => self.barrier(),
@@ -207,9 +208,12 @@ impl Worker {
 
     fn work_under(&mut self, guard: &crosslock::LockGuard) {
         // A break is told to who holds on.
-        let often = if self.plan.does(Step::Break) { 6 } else { 30 };
+        // So do leases that aren't renewed end.
+        let outlasts = self.plan.does(Step::Break) || !self.plan.renews;
+        let often = if outlasts { 6 } else { 30 };
         let long = if self.random.u32(..often) == 0 {
-            2.0
+            // Where two may hold it, the first learns of that.
+            if self.plan.is_safe() { 2.0 } else { 5.0 }
         } else {
             0.01
         };

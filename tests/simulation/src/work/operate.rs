@@ -123,7 +123,8 @@ impl Worker {
 
     /// An operator breaks a lock.
     pub(super) fn break_one(&mut self) -> Result<()> {
-        let kind = ["lock", "lock", "shared", "permits"][self.random.usize(..4)];
+        let kinds = ["lock", "lock", "shared", "permits", "counter", "value"];
+        let kind = kinds[self.random.usize(..kinds.len())];
         let name = self.name(kind);
         judge::breaking(&name);
         let holders = self.locker.break_lock(&name)?;

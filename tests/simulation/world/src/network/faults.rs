@@ -62,6 +62,12 @@ pub fn set_piece(machine: Machine, place: Place, most: Option<usize>) {
     });
 }
 
+/// Has all that is sent between a machine and a host take up to so much longer; zero: as long as ever.
+pub fn slow(machine: Machine, place: Place, by: Duration) {
+    let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+    with(|inside| inside.network.slow.insert((machine, place), by));
+}
+
 /// Something happens to a host.
 pub fn fault(place: Place, fault: Fault) {
     with(|inside| inside.fault(place, fault));

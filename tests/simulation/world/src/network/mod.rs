@@ -17,7 +17,7 @@ use crate::machine::Machine;
 use crate::scheduler::{Inside, with};
 use crate::service::{Connection, Host, Service};
 
-pub use faults::{Message, cut, fault, heal, messages, set_message_fault, set_piece};
+pub use faults::{Message, cut, fault, heal, messages, set_message_fault, set_piece, slow};
 use hosts::Served;
 pub use hosts::contents;
 
@@ -46,6 +46,8 @@ pub(crate) struct Network {
     cuts: BTreeMap<(Machine, Place), Cut>,
     /// How many bytes go at once where ways are slow.
     pieces: BTreeMap<(Machine, Place), usize>,
+    /// By how much more what is sent there takes.
+    slow: BTreeMap<(Machine, Place), Nanos>,
     /// How many pieces of bytes were sent.
     messages: u64,
     message_fault: Option<(u64, Message)>,
@@ -122,6 +124,7 @@ impl Network {
             next: 0,
             cuts: BTreeMap::new(),
             pieces: BTreeMap::new(),
+            slow: BTreeMap::new(),
             messages: 0,
             message_fault: None,
         }
@@ -134,6 +137,13 @@ impl Network {
     /// The addresses of a name. `None`: the look-up fails.
     pub(crate) fn look_up(&self, host: &str) -> Option<Vec<IpAddr>> {
         self.names.get(host).cloned().flatten()
+    }
+
+    /// Where a way is slow, some connections aren't.
+    fn slowness(&self, connection: Connection) -> Nanos {
+        let link = self.links.get(&connection);
+        let slow = link.and_then(|link| self.slow.get(&(link.machine, link.place)));
+        slow.map_or(0, |by| by / 2 * (connection % 3))
     }
 
     /// Mostly a fraction of a millisecond, sometimes several.
@@ -292,7 +302,7 @@ impl Inside {
 
     fn transmit_in(&mut self, connection: Connection, what: Arrival, later: Nanos) {
         let now = self.now;
-        let at = now + self.network.latency() + later;
+        let at = now + self.network.latency() + self.network.slowness(connection) + later;
         let Some(link) = self.network.links.get_mut(&connection) else {
             return;
         };
