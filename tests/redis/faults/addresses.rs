@@ -114,14 +114,6 @@ fn tls_url_without_the_feature_is_unsupported() {
     assert!(error.to_string().contains("`tls`"), "{error}");
 }
 
-#[test]
-fn port_where_nothing_listens_is_unavailable() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let place = listener.local_addr().unwrap().to_string();
-    drop(listener);
-    assert_unavailable(&format!("redis://{place}/"), &place);
-}
-
 // Unix sockets
 
 #[test]

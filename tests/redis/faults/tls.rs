@@ -237,37 +237,3 @@ fn handshake_ends_in_time_where_the_server_is_silent() {
     proxy.set(Fault::None);
     assert_no_clients(&server);
 }
-
-#[test]
-fn held_lock_ends_in_time_where_the_server_falls_silent() {
-    let server = RedisServer::builder().tls().start();
-    let proxy = Proxy::start(([127, 0, 0, 1], server.tls_port()).into());
-    let url = format!(
-        "rediss://{}/?ca={}",
-        proxy.addr(),
-        server.ca_file().display()
-    );
-    for fault in [
-        Fault::BlackHole,
-        Fault::Trickle { every: millis(50) },
-        Fault::HalfClose,
-        Fault::Refuse,
-    ] {
-        proxy.set(Fault::None);
-        let builder = Locker::builder(&url).io_timeout(LONG).connect_timeout(LONG);
-        let locker = builder.build().unwrap();
-        let (one, two) = (held(&locker), locker.lock("m").unwrap());
-        proxy.set(fault);
-        within(millis(300), || locker.try_lock_for("free", millis(200))).unwrap_err();
-        // The records are longer than what passes through a trickle in that time.
-        within(RELEASE, || one.unlock()).unwrap_err();
-        within(RELEASE, || drop(two));
-        drop(locker);
-        proxy.set(Fault::None);
-        server.query::<()>(&["FLUSHALL"]);
-    }
-    wait_until("our connections to go", PATIENCE, || {
-        proxy.connections() == 0
-    });
-    assert_no_clients(&server);
-}
