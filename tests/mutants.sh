@@ -152,7 +152,7 @@ found() {
 run_unbroken() {
   local verdict=fails
   SECONDS=0
-  run none 12 both "stop holder past ttl,lose reply to acquire,flushall"
+  run none 12 both "stop worker past ttl,kill worker,restart server"
   cargo_in_copy build -p crosslock-simulation >> "$work/none.txt" 2>&1 && simulate none
   grep -qx "it failed" "$work/none.txt" || verdict=passes
   row "the library as it is" "" "$verdict" "no rule" "$SECONDS"
