@@ -42,11 +42,6 @@ impl Frame {
             Protocol::Http | Protocol::Raw => false,
         }
     }
-
-    /// Whether it is what somebody has published, in either version of the protocol.
-    pub(super) fn is_message(&self) -> bool {
-        self.protocol == Protocol::Redis && self.bytes[1..].starts_with(b"3\r\n$7\r\nmessage\r\n")
-    }
 }
 
 /// Splits a stream into frames, chunk by chunk.

@@ -18,7 +18,7 @@ const THREADS: usize = 4;
 /// A single thread that sleeps sees less than others suffer: schedulers favour threads that hardly run, so those of the
 /// ring can be told to work as well.
 #[derive(Debug)]
-pub struct Probe {
+pub(super) struct Probe {
     ended: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -26,7 +26,7 @@ pub struct Probe {
 impl Probe {
     /// Starts the threads, each of which works for so long in each lap. `tell` is called after each late lap, with
     /// how late it was; it was due by so much earlier. Returns when the first lap is over.
-    pub fn start(work: Duration, mut tell: impl FnMut(Duration) + Send + 'static) -> Self {
+    pub(super) fn start(work: Duration, mut tell: impl FnMut(Duration) + Send + 'static) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let (first, mut last) = mpsc::channel();
         let mut threads = Vec::new();

@@ -41,7 +41,6 @@ pub use detour::Detour;
 pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status, gateway};
 pub use forks::forked;
 pub use frames::Protocol;
-pub use lateness::Probe;
 pub use process::{Child, hear, helper_in_a_child_of, is_child, role, say};
 pub use program::built_program;
 pub use proxy::{Fault, Proxy};
@@ -52,7 +51,7 @@ pub use sets::{
 };
 pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
 pub use threads::Thread;
-pub use zookeeper::{Ensemble, Node, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};
+pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};
 
 use std::thread;
 use std::time::{Duration, Instant};

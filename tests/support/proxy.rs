@@ -21,8 +21,6 @@ pub enum Fault {
     None,
     /// Holds back each chunk, in either direction.
     Delay(Duration),
-    /// Holds back the messages of channels, and what comes behind them.
-    DelayMessages(Duration),
     /// Closes open connections, and new ones as soon as they are accepted.
     Refuse,
     /// Accepts and reads, but forwards and answers nothing, not even that an end has closed its connection.

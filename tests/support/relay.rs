@@ -187,8 +187,6 @@ struct Replies<'a> {
     relay: &'a Relay,
     frames: Frames,
     count: usize,
-    /// Whether the chunk has one.
-    has_message: bool,
     /// Since which change of the fault how many bytes have passed.
     passed: (u64, usize),
 }
@@ -200,7 +198,6 @@ impl<'a> Replies<'a> {
             relay,
             frames: Frames::of(shared.protocol),
             count: 0,
-            has_message: false,
             passed: (0, 0),
         }
     }
@@ -221,7 +218,6 @@ impl<'a> Replies<'a> {
     /// Passes a chunk, up to a doomed reply; returns whether to go on.
     fn deliver(&mut self, chunk: &[u8]) -> io::Result<bool> {
         let mut frames = self.frames.push(chunk);
-        self.has_message = frames.iter().any(Frame::is_message);
         frames.retain(|frame| !frame.is_push());
         let first = self.count;
         self.count += frames.len();
@@ -263,10 +259,8 @@ impl<'a> Replies<'a> {
                         bytes = &bytes[1..];
                     }
                 }
-                Fault::DelayMessages(time)
-                    if self.has_message && !self.shared.pause(self.relay, changes, time) => {}
                 Fault::Delay(time) if !self.shared.pause(self.relay, changes, time) => {}
-                Fault::None | Fault::Refuse | Fault::Delay(_) | Fault::DelayMessages(_) => {
+                Fault::None | Fault::Refuse | Fault::Delay(_) => {
                     client.write_all(bytes)?;
                     return Ok(true);
                 }

@@ -21,22 +21,6 @@ fn delay_holds_back_both_directions_until_it_is_lifted() {
 }
 
 #[test]
-fn delay_of_messages_lets_replies_pass() {
-    let (server, proxy) = server_with_proxy();
-    let (mut asks, mut hears) = (Wire::to(&proxy), Wire::to(&proxy));
-    assert_eq!(hears.ask(&["SUBSCRIBE", "news"]), "*3");
-    for _ in 0..5 {
-        hears.line();
-    }
-    proxy.set(Fault::DelayMessages(PATIENCE));
-    server.query::<()>(&["PUBLISH", "news", "late"]);
-    assert_eq!(asks.ask(&["PING"]), "+PONG");
-    assert!(hears.is_silent());
-    proxy.set(Fault::None);
-    assert_eq!(hears.line(), "*3");
-}
-
-#[test]
 fn black_hole_swallows_requests_and_hides_ends() {
     let (server, proxy) = server_with_proxy();
     let (mut hit, mut idle, gone) = (Wire::open(&proxy), Wire::open(&proxy), Wire::open(&proxy));

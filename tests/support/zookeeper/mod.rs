@@ -5,7 +5,7 @@ mod session;
 mod setup;
 
 pub use server::{Ensemble, ZooKeeper, ZooKeeperKind};
-pub use session::{Node, RawSession};
+pub use session::RawSession;
 pub use setup::ZooKeeperSetup;
 
 use std::env;

@@ -22,34 +22,13 @@ pub struct RawSession {
     stream: TcpStream,
     id: i64,
     calls: i32,
-    /// The last change that the server has told of.
-    seen: i64,
-}
-
-/// What a node holds.
-#[derive(Clone, Debug)]
-pub struct Node {
-    pub data: String,
-    /// The change that made it.
-    pub revision: u64,
-    /// How often it was changed since.
-    pub version: i32,
-    pub is_ephemeral: bool,
 }
 
 impl RawSession {
-    /// What an operation is answered that finds no such node.
-    pub const NO_NODE: i32 = NO_NODE;
-
     /// Opens one that lasts for so long, as far as the server allows.
     #[track_caller]
     pub fn open(addr: SocketAddr, timeout: Duration) -> Self {
         Self::connect(addr, timeout, 0, [0; 16])
-    }
-
-    /// The same, if the server answers within that time.
-    pub fn try_open(addr: SocketAddr, timeout: Duration, within: Duration) -> io::Result<Self> {
-        Self::try_connect(addr, timeout, within, 0, [0; 16])
     }
 
     /// Goes on with another's session, unless it has ended already.
@@ -64,7 +43,7 @@ impl RawSession {
         let mut session = None;
         // A server closes all connections while it looks for its leader.
         wait_until("the server to take a session", PATIENCE, || {
-            session = Self::try_connect(addr, timeout, TIMEOUT, id, password).ok();
+            session = Self::try_connect(addr, timeout, id, password).ok();
             session.is_some()
         });
         session.expect("it was waited for")
@@ -73,14 +52,13 @@ impl RawSession {
     fn try_connect(
         addr: SocketAddr,
         timeout: Duration,
-        within: Duration,
         id: i64,
         password: [u8; 16],
     ) -> io::Result<Self> {
-        let mut stream = TcpStream::connect_timeout(&addr, within)?;
+        let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(within))?;
-        stream.set_write_timeout(Some(within))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let mut hello = Packet::default();
         let (version, seen) = (0, 0);
         let timeout = i32::try_from(timeout.as_millis()).expect("not as long");
@@ -93,7 +71,6 @@ impl RawSession {
             id: answer.long(),
             stream,
             calls: 0,
-            seen,
         })
     }
 
@@ -121,28 +98,25 @@ impl RawSession {
         self.finish(&call).map(drop)
     }
 
-    /// Returns a node.
-    pub fn node(&mut self, path: &str) -> Result<Node, i32> {
+    /// Returns what a node holds.
+    pub fn get(&mut self, path: &str) -> Result<String, i32> {
+        self.node(path).map(|(data, _)| data)
+    }
+
+    /// Returns how often a node was changed since it was made.
+    pub fn version(&mut self, path: &str) -> Result<i32, i32> {
+        self.node(path).map(|(_, version)| version)
+    }
+
+    /// What it holds, and its version.
+    fn node(&mut self, path: &str) -> Result<(String, i32), i32> {
         let mut call = self.begin(4);
         call.text(path).flag(false);
         let mut answer = self.finish(&call)?;
-        let (data, revision) = (answer.text(), answer.long().cast_unsigned());
-        // The last change, and the times of both.
-        let _ = [answer.long(), answer.long(), answer.long()];
-        let version = answer.int();
-        // The versions of its children and of its rights.
-        let _ = [answer.int(), answer.int()];
-        Ok(Node {
-            data,
-            revision,
-            version,
-            is_ephemeral: answer.long() != 0,
-        })
-    }
-
-    /// Returns what a node holds.
-    pub fn get(&mut self, path: &str) -> Result<String, i32> {
-        self.node(path).map(|node| node.data)
+        let data = answer.text();
+        // The change that made it, the last one, and the times of both.
+        let _ = [(); 4].map(|()| answer.long());
+        Ok((data, answer.int()))
     }
 
     /// Changes what a node holds.
@@ -169,19 +143,6 @@ impl RawSession {
         found.is_ok()
     }
 
-    /// Returns how often a node was changed since it was made.
-    pub fn version(&mut self, path: &str) -> Result<i32, i32> {
-        self.node(path).map(|node| node.version)
-    }
-
-    /// Waits until the server has seen what the leader had done. Returns the number of that leader.
-    pub fn sync(&mut self) -> Result<u64, i32> {
-        let mut call = self.begin(9);
-        call.text("/");
-        self.finish(&call)?;
-        Ok(self.seen.cast_unsigned() >> 32)
-    }
-
     /// Ends it, and with it its ephemeral nodes.
     pub fn close(self) {
         self.try_close().expect("it hasn't ended");
@@ -203,8 +164,7 @@ impl RawSession {
         let sent = call.send(&mut self.stream);
         let answer = sent.and_then(|()| Answer::read(&mut self.stream));
         let mut answer = answer.map_err(|_| CONNECTION_LOSS)?;
-        let (call, seen, error) = (answer.int(), answer.long(), answer.int());
-        self.seen = seen;
+        let (call, _seen, error) = (answer.int(), answer.long(), answer.int());
         assert_eq!(call, self.calls, "answers come in the order of calls");
         if error == 0 { Ok(answer) } else { Err(error) }
     }
