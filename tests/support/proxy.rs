@@ -31,8 +31,6 @@ pub enum Fault {
     HalfClose,
     /// Forwards requests and swallows the replies; closes the connection with the first one if `then_close`.
     LoseReply { then_close: bool },
-    /// Passes the replies one byte at a time.
-    Trickle { every: Duration },
 }
 
 /// A proxy for one server; dropping it closes all its connections.

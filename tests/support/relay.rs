@@ -243,7 +243,7 @@ impl<'a> Replies<'a> {
     }
 
     /// Passes bytes that complete so many replies, as the fault allows; returns whether to go on.
-    fn send(&mut self, mut bytes: &[u8], replies: usize) -> io::Result<bool> {
+    fn send(&mut self, bytes: &[u8], replies: usize) -> io::Result<bool> {
         let mut client = &self.relay.client;
         while !bytes.is_empty() && !self.relay.is_closed() {
             let (fault, changes) = self.shared.fault();
@@ -253,12 +253,6 @@ impl<'a> Replies<'a> {
                     return Ok(self.swallow(replies) && !(then_close && replies > 0));
                 }
                 Fault::Truncate(limit) => return self.send_up_to(limit, changes, bytes),
-                Fault::Trickle { every } => {
-                    if self.shared.pause(self.relay, changes, every) {
-                        client.write_all(&bytes[..1])?;
-                        bytes = &bytes[1..];
-                    }
-                }
                 Fault::Delay(time) if !self.shared.pause(self.relay, changes, time) => {}
                 Fault::None | Fault::Refuse | Fault::Delay(_) => {
                     client.write_all(bytes)?;

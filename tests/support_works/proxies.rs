@@ -134,17 +134,6 @@ fn reply_of_zookeeper_is_lost() {
 }
 
 #[test]
-fn trickle_passes_single_bytes() {
-    let (_server, proxy) = server_with_proxy();
-    let mut wire = Wire::to(&proxy);
-    let every = Duration::from_millis(10);
-    proxy.set(Fault::Trickle { every });
-    let start = Instant::now();
-    assert_eq!(wire.ask(&["PING"]), "+PONG");
-    assert!(start.elapsed() >= every * 7);
-}
-
-#[test]
 fn connecting_to_a_black_hole_hangs() {
     let hole = BlackHole::start();
     let patience = Duration::from_millis(300);

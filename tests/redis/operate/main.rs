@@ -31,8 +31,3 @@ fn held(locker: &Locker, name: &str) -> LockGuard {
     let guard = locker.try_lock(name).expect("try_lock");
     guard.expect("it is free")
 }
-
-/// A number that only a reader of the output judges.
-fn report(what: &str, number: impl std::fmt::Debug) {
-    println!("{what}: {number:?}");
-}

@@ -3,6 +3,7 @@
 #![cfg(feature = "redis")]
 
 mod clocks;
+mod counterexample;
 mod denials;
 mod grants;
 mod hand_off;

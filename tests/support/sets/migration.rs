@@ -46,23 +46,6 @@ impl Cluster {
         self.wait_until_ok();
     }
 
-    /// Brings so many slots from `from` to `to` with `redis-cli --cluster reshard`, and waits until all nodes know.
-    #[track_caller]
-    pub fn reshard(&self, from: usize, to: usize, slots: usize) {
-        let (from, to) = (self.id(from), self.id(to));
-        let slots = slots.to_string();
-        let which = [
-            "--cluster-from",
-            &from,
-            "--cluster-to",
-            &to,
-            "--cluster-slots",
-            &slots,
-        ];
-        self.redis_cli("reshard", &[&which[..], &["--cluster-yes"]].concat());
-        self.wait_until_ok();
-    }
-
     /// Brings the slots from `first` to `last` to the node `to` as Valkey 9 does by itself (`MIGRATESLOTS`), and waits
     /// until all nodes know.
     #[track_caller]
