@@ -44,6 +44,8 @@ pub enum Trouble {
     KillProcess,
     /// Nobody is told that its connections are gone.
     LosePower,
+    /// It can't start threads.
+    NoThreads,
     PauseProcess,
     SuspendMachine,
     StepClientClock,
@@ -59,9 +61,10 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    pub const ALL: [Trouble; 13] = [
+    pub const ALL: [Trouble; 14] = [
         Trouble::KillProcess,
         Trouble::LosePower,
+        Trouble::NoThreads,
         Trouble::PauseProcess,
         Trouble::SuspendMachine,
         Trouble::StepClientClock,
@@ -268,6 +271,28 @@ impl Plan {
         self.is_calm() || (is_redis && only_kills)
     }
 
+    /// Whether nothing goes wrong that ends the lease of a process which lives.
+    pub fn keeps_leases(&self) -> bool {
+        let mut troubles = self.troubles.iter();
+        let ends_none = |it: &Trouble| it.kills() || *it == Trouble::NoThreads;
+        troubles.all(ends_none) && self.stalled == 0.0
+    }
+
+    /// Whether threads run when they can: then calls end in time, whatever servers and the network do.
+    pub fn has_time(&self) -> bool {
+        let stop = [
+            Trouble::PauseProcess,
+            Trouble::SuspendMachine,
+            Trouble::NoThreads,
+        ];
+        self.stalled == 0.0 && !stop.into_iter().any(|trouble| self.has(trouble))
+    }
+
+    /// Whether a worker that waits gets each task soon.
+    pub fn gives_tasks(&self) -> bool {
+        self.is_calm() || self.troubles == [Trouble::NoThreads] && self.stalled == 0.0
+    }
+
     /// Whether the shortest ttl is long enough that a lease lasts while all works.
     pub fn is_calm(&self) -> bool {
         self.troubles.is_empty() && self.stalled == 0.0
@@ -283,13 +308,13 @@ pub fn all_replicas(topology: Topology) -> u32 {
     }
 }
 
-/// A third of all worlds have no trouble: what is promised then is more. So it is where processes die, and nothing else
-/// goes wrong.
+/// A third of all worlds have no trouble: what is promised then is more. So it is where little goes wrong.
 fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
     let all = Trouble::ALL.into_iter();
-    let mut troubles: Vec<_> = match random.u32(..9) {
+    let mut troubles: Vec<_> = match random.u32(..10) {
         0..3 => return Vec::new(),
         3 => vec![Trouble::KillProcess],
+        4 => vec![Trouble::NoThreads],
         _ => all.filter(|_| random.u32(..3) == 0).collect(),
     };
     if random.u32(..4) > 0 || matches!(topology, Topology::Etcd | Topology::ZooKeeper) {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crosslock_world::service::Fault;
 use crosslock_world::{
-    Cut, Machine, Message, Place, cut, fault, heal, kill, lose_power, messages, pause, resume,
-    resume_machine, set_message_fault, slow, spawn, step_clock, suspend_machine, time,
-    uninterrupted,
+    Cut, Machine, Message, Place, allow_threads, cut, fault, heal, kill, lose_power, messages,
+    pause, resume, resume_machine, set_message_fault, slow, spawn, step_clock, suspend_machine,
+    time, uninterrupted,
 };
 use fastrand::Rng;
 use std::sync::atomic::Ordering;
@@ -35,6 +35,11 @@ pub fn make(plan: &Plan, site: &Site, parts: &mut [Part], random: &mut Rng) {
             lose_power(part.process);
             judge::died(part.process);
         }),
+        Trouble::NoThreads => {
+            let process = part.process;
+            allow_threads(process, false);
+            later(lasts, move || allow_threads(process, true));
+        }
         Trouble::PauseProcess => {
             let process = part.process;
             pause(process);

@@ -74,7 +74,7 @@ impl Worker {
         let held = self.locker.with_cancel(&token).lock(&name);
         judge::ended(call, held.is_ok());
         let late = true_now().saturating_sub(end);
-        if late > Duration::from_millis(60) && self.plan.is_calm() {
+        if late > Duration::from_millis(60) && self.plan.has_time() {
             violation(format!("a call goes on for {late:?} when it was cancelled"));
         }
         match held {

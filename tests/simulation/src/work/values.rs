@@ -19,6 +19,7 @@ impl Worker {
                 let call = judge::began(&name, None);
                 let stored = counter.update(|value| {
                     judge::ended(call, false);
+                    judge::abandoned(&name, None);
                     id = Some(judge::storing(&name));
                     *value += 1;
                 });
@@ -31,6 +32,7 @@ impl Worker {
                 let call = judge::began(&name, None);
                 let changed: Result<(), Box<dyn std::error::Error>> = counter.try_update(|value| {
                     judge::ended(call, false);
+                    judge::abandoned(&name, None);
                     *value += 7;
                     Err("it isn't to be stored".into())
                 });
