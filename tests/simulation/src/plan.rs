@@ -56,12 +56,14 @@ pub enum Trouble {
     PauseHost,
     CutHost,
     Own,
+    /// A server evicts keys that have a ttl, of which each lock is one. Values have none.
+    Evict,
     /// A server loses what it had, or its clock is set: what leases rely on is broken, and only tokens are judged.
     LoseData,
 }
 
 impl Trouble {
-    pub const ALL: [Trouble; 14] = [
+    pub const ALL: [Trouble; 15] = [
         Trouble::KillProcess,
         Trouble::LosePower,
         Trouble::NoThreads,
@@ -75,6 +77,7 @@ impl Trouble {
         Trouble::PauseHost,
         Trouble::CutHost,
         Trouble::Own,
+        Trouble::Evict,
         Trouble::LoseData,
     ];
 }
@@ -196,7 +199,7 @@ impl Plan {
             rounds: random.usize(10..=most_rounds(topology)),
             steps: Step::some(topology, &mut random),
             ttl: ttl(topology, &mut random),
-            renews: random.u32(..10) > 0,
+            renews: random.u32(..6) > 0,
             max_hold: (random.u32(..10) == 0).then(|| Duration::from_millis(random.u64(1..2_000))),
             io_timeout: Duration::from_millis(random.u64(200..2_000)),
             min_replicas: if random.bool() {
@@ -253,7 +256,7 @@ impl Plan {
         ];
         let is_replaced = replaced.into_iter().any(|trouble| self.has(trouble));
         let loses = is_replaced && self.min_replicas < all_replicas(self.topology);
-        !loses && !self.has(Trouble::LoseData)
+        !loses && !self.has(Trouble::LoseData) && !self.has(Trouble::Evict)
     }
 
     /// Whether nothing goes wrong but that processes die.
@@ -276,6 +279,11 @@ impl Plan {
         let mut troubles = self.troubles.iter();
         let ends_none = |it: &Trouble| it.kills() || *it == Trouble::NoThreads;
         troubles.all(ends_none) && self.stalled == 0.0
+    }
+
+    /// Whether what is stored is kept, also by a server that loses locks: who has lost one stores nothing.
+    pub fn keeps_values(&self) -> bool {
+        self.is_safe() || self.troubles == [Trouble::Evict] && self.stalled == 0.0
     }
 
     /// Whether threads run when they can: then calls end in time, whatever servers and the network do.
@@ -315,10 +323,12 @@ fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
         0..3 => return Vec::new(),
         3 => vec![Trouble::KillProcess],
         4 => vec![Trouble::NoThreads],
+        5 if topology == Topology::Redis => return vec![Trouble::Evict],
+        6 => vec![Trouble::SlowNetwork, Trouble::CutNetwork],
         _ => all.filter(|_| random.u32(..3) == 0).collect(),
     };
     if random.u32(..4) > 0 || matches!(topology, Topology::Etcd | Topology::ZooKeeper) {
-        troubles.retain(|trouble| *trouble != Trouble::LoseData);
+        troubles.retain(|trouble| !matches!(trouble, Trouble::Evict | Trouble::LoseData));
     }
     if topology == Topology::Memory {
         // What it has is gone with the process.

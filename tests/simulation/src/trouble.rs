@@ -110,6 +110,8 @@ fn trouble_host(
         Trouble::LoseData if random.bool() => {
             fail_host(place, Fault::Kill, Fault::Start { with_data: false }, lasts);
         }
+        Trouble::Evict => (0..random.u32(1..8))
+            .for_each(|_| own_fault(site, place, |name| name == "evict", random)),
         Trouble::LoseData => own_fault(site, place, |name| LOSES_DATA.contains(&name), random),
         Trouble::Own => own_fault(site, place, |name| !LOSES_DATA.contains(&name), random),
         _ => {}

@@ -23,10 +23,10 @@ impl Worker {
 
     pub(super) fn try_lock(&mut self) -> Result<()> {
         let name = self.name("lock");
-        // It asks once, and a server that hangs is waited for.
-        let held = self.ask(&name, Some(self.plan.io_timeout), |locker| {
-            locker.try_lock(&name)
-        })?;
+        // It asks once, and a server that hangs is waited for. To connect, and to find the server, it asks, too.
+        let questions = if self.plan.is_calm() { 1 } else { 10 };
+        let most = self.plan.io_timeout * questions;
+        let held = self.ask(&name, Some(most), |locker| locker.try_lock(&name))?;
         let Some(held) = held else {
             return Ok(());
         };

@@ -202,10 +202,10 @@ impl Worker {
         // A break is told to who holds on.
         // So do leases that aren't renewed end.
         let outlasts = self.plan.does(Step::Break) || !self.plan.renews;
-        let often = if outlasts || !self.plan.is_safe() {
-            6
-        } else {
-            30
+        let often = match self.plan.is_calm() {
+            _ if outlasts || !self.plan.is_safe() => 6,
+            true => 30,
+            false => 12,
         };
         let long = if self.random.u32(..often) == 0 {
             // Where two may hold it, the first learns of that.
