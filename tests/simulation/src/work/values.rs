@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crosslock::{MutexGuard, Result, RwLockReadGuard, RwLockWriteGuard};
+use crosslock::{Mutex, MutexGuard, Result, RwLockReadGuard, RwLockWriteGuard};
 use crosslock_world::{record, time, true_now, violation};
 
 use super::{Worker, owned};
@@ -14,30 +14,9 @@ impl Worker {
         let counter = self.locker.mutex(&name, 0_i64)?;
         match self.random.u32(..6) {
             0 => return self.peek(&name),
-            1 => {
-                let mut id = None;
-                let call = judge::began(&name, None);
-                let stored = counter.update(|value| {
-                    judge::ended(call, false);
-                    judge::abandoned(&name, None);
-                    id = Some(judge::storing(&name));
-                    *value += 1;
-                });
-                judge::ended(call, false);
-                id.into_iter()
-                    .for_each(|id| judge::stored(&name, id, &stored));
-                return stored;
-            }
+            1 => return update(&name, &counter),
             2 => {
-                let call = judge::began(&name, None);
-                let changed: Result<(), Box<dyn std::error::Error>> = counter.try_update(|value| {
-                    judge::ended(call, false);
-                    judge::abandoned(&name, None);
-                    *value += 7;
-                    Err("it isn't to be stored".into())
-                });
-                judge::ended(call, false);
-                record(&format!("gives a change of {name} up: {changed:?}"));
+                give_change_up(&name, &counter);
                 return Ok(());
             }
             _ => {}
@@ -137,41 +116,45 @@ impl Worker {
             *guard += 1;
             return store(&name, guard);
         }
+        self.wait_for_stores(&name, guard)
+    }
+
+    fn wait_for_stores(&mut self, name: &str, guard: MutexGuard<i64>) -> Result<()> {
         // The wait itself changes it in the beginning.
         let target = *guard + 1 + self.random.i64(1..=3);
         self.is_hurried = true;
         let timeout = Duration::from_millis(self.random.u64(500..8_000));
-        let (began, stores) = (true_now(), judge::stores(&name));
+        let (began, stores) = (true_now(), judge::stores(name));
         let mut own = None;
         let mut looks = 0;
         let (mut last, mut late) = (None, Duration::ZERO);
         let waited = MutexGuard::wait_while_for(guard, timeout, |value| {
             looks += 1;
             if let Some((at, seen)) = last {
-                late = late.max(unseen(&name, at, seen));
+                late = late.max(unseen(name, at, seen));
             }
             if own.is_none() {
-                own = Some(judge::storing(&name));
+                own = Some(judge::storing(name));
                 *value += 1;
             }
             last = Some((true_now(), *value));
             *value < target
         });
         own.into_iter()
-            .for_each(|id| judge::stored(&name, id, &waited));
+            .for_each(|id| judge::stored(name, id, &waited));
         let (guard, timed_out) = waited?;
-        read(&name, *guard, &guard);
+        read(name, *guard, &guard);
         if timed_out != (*guard < target) && guard.lease().is_held() {
             violation(format!("{name}: a wait for {target} ended with {}", *guard));
         }
-        let most = judge::stores(&name) - stores + usize::from(timed_out);
+        let most = judge::stores(name) - stores + usize::from(timed_out);
         if looks > most && self.plan.is_calm() {
             violation(format!("{name}: {looks} looks at {most} changes"));
         }
         if timed_out && true_now() < began + timeout.mul_f64(0.99) {
             violation(format!("{name}: a wait for {timeout:?} was over too early"));
         }
-        self.judge_woken(&name, late);
+        self.judge_woken(name, late);
         MutexGuard::unlock(guard)
     }
 
@@ -186,6 +169,35 @@ impl Worker {
             ));
         }
     }
+}
+
+/// A call that takes the lock, changes the value, and gives the lock back.
+fn update(name: &str, counter: &Mutex<i64>) -> Result<()> {
+    let mut id = None;
+    let call = judge::began(name, None);
+    let stored = counter.update(|value| {
+        judge::ended(call, false);
+        judge::abandoned(name, None);
+        id = Some(judge::storing(name));
+        *value += 1;
+    });
+    judge::ended(call, false);
+    id.into_iter()
+        .for_each(|id| judge::stored(name, id, &stored));
+    stored
+}
+
+/// The same, but the change isn't to be stored.
+fn give_change_up(name: &str, counter: &Mutex<i64>) {
+    let call = judge::began(name, None);
+    let changed: Result<(), Box<dyn std::error::Error>> = counter.try_update(|value| {
+        judge::ended(call, false);
+        judge::abandoned(name, None);
+        *value += 7;
+        Err("it isn't to be stored".into())
+    });
+    judge::ended(call, false);
+    record(&format!("gives a change of {name} up: {changed:?}"));
 }
 
 /// For how long there was something to see that who looked then hasn't seen.

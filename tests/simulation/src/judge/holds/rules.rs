@@ -127,18 +127,17 @@ pub(super) fn judge_idle(name: &str, call: Call) {
     if true_now() < not_before && plan().is_calm() {
         violation(format!("{name} was to be free at {not_before:?}"));
     }
-    /// A few round trips, of threads that others go before.
-    const MOST: Duration = Duration::from_millis(250);
     let (is_free, free_since) = with(name, |name| (name.holds.is_empty(), name.free_since));
     let idle = true_now().saturating_sub(free_since.max(call.began));
     let waits_for_others = plan().does(Step::All) && name.starts_with("lock");
     // One that is closed while it waits isn't known to wait.
     let is_unsure = !plan().is_calm() && name.starts_with("closed");
-    // Replicas that were given all data confirm nothing for a second.
-    let most = match plan().min_replicas {
-        0 => MOST,
-        _ => Duration::from_millis(1_200),
-    };
+    // A few round trips, of threads that others go before. Replicas that were given all data confirm nothing for a second.
+    let most = Duration::from_millis(match plan().topology {
+        _ if plan().min_replicas > 0 => 1_200,
+        Topology::Etcd | Topology::ZooKeeper => 250,
+        _ => 180,
+    });
     if is_free && idle > most && plan().tells_deaths() && !waits_for_others && !is_unsure {
         violation(format!(
             "{name}: nobody had it for {idle:?} while somebody waited"
