@@ -44,6 +44,8 @@ pub enum Trouble {
     KillProcess,
     /// Nobody is told that its connections are gone.
     LosePower,
+    /// It can't start threads.
+    NoThreads,
     PauseProcess,
     SuspendMachine,
     StepClientClock,
@@ -58,14 +60,17 @@ pub enum Trouble {
     SlowHost,
     /// The name of a server can't be looked up, or leads to where nobody is.
     Names,
+    /// A server evicts keys that have a ttl, of which each lock is one. Values have none.
+    Evict,
     /// A server loses what it had, or its clock is set: what leases rely on is broken, and only tokens are judged.
     LoseData,
 }
 
 impl Trouble {
-    pub const ALL: [Trouble; 15] = [
+    pub const ALL: [Trouble; 17] = [
         Trouble::KillProcess,
         Trouble::LosePower,
+        Trouble::NoThreads,
         Trouble::PauseProcess,
         Trouble::SuspendMachine,
         Trouble::StepClientClock,
@@ -78,6 +83,7 @@ impl Trouble {
         Trouble::Own,
         Trouble::SlowHost,
         Trouble::Names,
+        Trouble::Evict,
         Trouble::LoseData,
     ];
 }
@@ -199,7 +205,7 @@ impl Plan {
             rounds: random.usize(10..=most_rounds(topology)),
             steps: Step::some(topology, &mut random),
             ttl: ttl(topology, &mut random),
-            renews: random.u32(..10) > 0,
+            renews: random.u32(..6) > 0,
             max_hold: (random.u32(..10) == 0).then(|| Duration::from_millis(random.u64(1..2_000))),
             io_timeout: Duration::from_millis(random.u64(200..2_000)),
             min_replicas: if random.bool() {
@@ -256,7 +262,7 @@ impl Plan {
         ];
         let is_replaced = replaced.into_iter().any(|trouble| self.has(trouble));
         let loses = is_replaced && self.min_replicas < all_replicas(self.topology);
-        !loses && !self.has(Trouble::LoseData)
+        !loses && !self.has(Trouble::LoseData) && !self.has(Trouble::Evict)
     }
 
     /// Whether nothing goes wrong but that processes die.
@@ -274,6 +280,33 @@ impl Plan {
         self.is_calm() || (is_redis && only_kills)
     }
 
+    /// Whether nothing goes wrong that ends the lease of a process which lives.
+    pub fn keeps_leases(&self) -> bool {
+        let mut troubles = self.troubles.iter();
+        let ends_none = |it: &Trouble| it.kills() || *it == Trouble::NoThreads;
+        troubles.all(ends_none) && self.stalled == 0.0
+    }
+
+    /// Whether what is stored is kept, also by a server that loses locks: who has lost one stores nothing.
+    pub fn keeps_values(&self) -> bool {
+        self.is_safe() || self.troubles == [Trouble::Evict] && self.stalled == 0.0
+    }
+
+    /// Whether threads run when they can: then calls end in time, whatever servers and the network do.
+    pub fn has_time(&self) -> bool {
+        let stop = [
+            Trouble::PauseProcess,
+            Trouble::SuspendMachine,
+            Trouble::NoThreads,
+        ];
+        self.stalled == 0.0 && !stop.into_iter().any(|trouble| self.has(trouble))
+    }
+
+    /// Whether a worker that waits gets each task soon.
+    pub fn gives_tasks(&self) -> bool {
+        self.is_calm() || self.troubles == [Trouble::NoThreads] && self.stalled == 0.0
+    }
+
     /// Whether the shortest ttl is long enough that a lease lasts while all works.
     pub fn is_calm(&self) -> bool {
         self.troubles.is_empty() && self.stalled == 0.0
@@ -289,17 +322,19 @@ pub fn all_replicas(topology: Topology) -> u32 {
     }
 }
 
-/// A third of all worlds have no trouble: what is promised then is more. So it is where processes die, and nothing else
-/// goes wrong.
+/// A third of all worlds have no trouble: what is promised then is more. So it is where little goes wrong.
 fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
     let all = Trouble::ALL.into_iter();
-    let mut troubles: Vec<_> = match random.u32(..9) {
+    let mut troubles: Vec<_> = match random.u32(..10) {
         0..3 => return Vec::new(),
         3 => vec![Trouble::KillProcess],
+        4 => vec![Trouble::NoThreads],
+        5 if topology == Topology::Redis => return vec![Trouble::Evict],
+        6 => vec![Trouble::SlowNetwork, Trouble::CutNetwork],
         _ => all.filter(|_| random.u32(..3) == 0).collect(),
     };
     if random.u32(..4) > 0 || matches!(topology, Topology::Etcd | Topology::ZooKeeper) {
-        troubles.retain(|trouble| *trouble != Trouble::LoseData);
+        troubles.retain(|trouble| !matches!(trouble, Trouble::Evict | Trouble::LoseData));
     }
     if topology == Topology::Memory {
         // What it has is gone with the process.

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crosslock_world::service::Fault;
 use crosslock_world::{
-    Cut, Machine, Message, Place, cut, fault, heal, kill, lose_power, messages, pause, resume,
-    resume_machine, set_message_fault, set_names, set_piece, slow, spawn, step_clock,
-    suspend_machine, time, uninterrupted,
+    Cut, Machine, Message, Place, allow_threads, cut, fault, heal, kill, lose_power, messages,
+    pause, resume, resume_machine, set_message_fault, set_names, set_piece, slow, spawn,
+    step_clock, suspend_machine, time, uninterrupted,
 };
 use fastrand::Rng;
 use std::sync::atomic::Ordering;
@@ -36,6 +36,11 @@ pub fn make(plan: &Plan, site: &Site, parts: &mut [Part], random: &mut Rng) {
             lose_power(part.process);
             judge::died(part.process);
         }),
+        Trouble::NoThreads => {
+            let process = part.process;
+            allow_threads(process, false);
+            later(lasts, move || allow_threads(process, true));
+        }
         Trouble::PauseProcess => {
             let process = part.process;
             pause(process);
@@ -50,12 +55,7 @@ pub fn make(plan: &Plan, site: &Site, parts: &mut [Part], random: &mut Rng) {
             step_clock(part.machine, random.i64(-100_000_000..=100_000_000));
         }
         Trouble::Message => fail_message(plan, random),
-        Trouble::Names => {
-            let nobody = IpAddr::from([10, 0, 0, 99]);
-            set_names(NAMED, random.bool().then(|| vec![nobody]));
-            let own = site.named;
-            later(lasts, move || set_names(NAMED, own.map(|ip| vec![ip])));
-        }
+        Trouble::Names => lead_astray(site, lasts, random),
         _ => trouble_host(site, trouble, part.machine, lasts, random),
     }
 }
@@ -65,6 +65,13 @@ fn later(lasts: Duration, end: impl FnOnce() + Send + 'static) {
         time::sleep(lasts);
         end();
     });
+}
+
+fn lead_astray(site: &Site, lasts: Duration, random: &mut Rng) {
+    let nobody = IpAddr::from([10, 0, 0, 99]);
+    set_names(NAMED, random.bool().then(|| vec![nobody]));
+    let own = site.named;
+    later(lasts, move || set_names(NAMED, own.map(|ip| vec![ip])));
 }
 
 fn fail_message(plan: &Plan, random: &mut Rng) {
@@ -116,6 +123,8 @@ fn trouble_host(
         Trouble::LoseData if random.bool() => {
             fail_host(place, Fault::Kill, Fault::Start { with_data: false }, lasts);
         }
+        Trouble::Evict => (0..random.u32(1..8))
+            .for_each(|_| own_fault(site, place, |name| name == "evict", random)),
         Trouble::LoseData => own_fault(site, place, |name| LOSES_DATA.contains(&name), random),
         Trouble::Own => own_fault(site, place, |name| !LOSES_DATA.contains(&name), random),
         _ => {}

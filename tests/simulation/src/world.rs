@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crosslock_world::{
     Chances, Machine, Message, Process, Settings, add_machine, add_process, contents, is_alive,
-    messages, record, run, time, true_now, violation,
+    messages, record, run, set_message_fault, time, true_now, violation,
 };
 use fastrand::Rng;
 
@@ -130,6 +130,7 @@ fn live(plan: &Plan) {
         }
         restart(&plan, &site, &mut parts);
     }
+    set_message_fault(None);
     let left = Duration::from_secs(30).max(plan.ttl * 3);
     time::sleep(left);
     judge_remains(&plan, &site);

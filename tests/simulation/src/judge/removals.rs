@@ -55,7 +55,9 @@ pub fn removed(name: &str, sets: Option<usize>) {
 pub fn waited(name: &str, began: Duration) {
     let since = with(name, |one| one.gone_since);
     let late = since.map(|since| true_now().saturating_sub(since.max(began)));
-    if late.is_some_and(|late| late > 2 * SOON) && plan().is_calm() {
+    if let Some(late) = late.filter(|late| *late > 2 * SOON)
+        && plan().is_calm()
+    {
         violation(format!("{name} was removed for {late:?} when a wait ended"));
     }
 }

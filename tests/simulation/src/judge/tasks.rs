@@ -165,7 +165,7 @@ impl Queue {
             wrong.push("was done already".to_owned());
         }
         wrong.extend(task.judge_try(taken));
-        if plan().is_calm() && plan().topology != Topology::Cluster {
+        if plan().gives_tasks() && plan().topology != Topology::Cluster {
             wrong.extend(task.judge_order(&takings, taken.began, now));
         }
         task.attempt = taken.attempt.max(task.attempt);

@@ -39,7 +39,7 @@ pub(super) fn forget() {
 
 fn judge(wrong: Option<String>) {
     if let Some(text) = wrong
-        && plan().is_safe()
+        && plan().keeps_values()
     {
         violation(text);
     }

@@ -10,14 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosslock::{Error, Locker, Prefer, Result};
-use crosslock_world::{record, spawn_joined, time, true_now, uninterrupted, violation};
+use crosslock_world::{
+    allow_threads, current, record, spawn_joined, time, true_now, uninterrupted, violation,
+};
 use fastrand::Rng;
 
 pub use tasks::judge_remaining;
 
 use crate::judge::{self, Call, Held, Kind};
 use crate::places::Site;
-use crate::plan::{Plan, Step, Topology};
+use crate::plan::{Plan, Step, Topology, Trouble};
 use crate::world;
 
 /// A process: it opens its locker, starts its threads and awaits them.
@@ -28,6 +30,7 @@ pub fn process(plan: &Arc<Plan>, site: &Site, at: usize, starts: usize) {
     };
     let threads: Vec<_> = (0..plan.threads)
         .map(|thread| {
+            allow_threads(current(), true);
             let mut worker = Worker {
                 plan: plan.clone(),
                 url: site.url.clone(),
@@ -35,12 +38,13 @@ pub fn process(plan: &Arc<Plan>, site: &Site, at: usize, starts: usize) {
                 locker: locker.clone(),
                 random: random.fork(),
             };
-            spawn_joined(&format!("worker-{thread}"), move || worker.work())
+            let started = spawn_joined(&format!("worker-{thread}"), move || worker.work());
+            started.expect("the system has threads")
         })
         .collect();
     drop(locker);
     for thread in threads {
-        let _ = thread.expect("the system has threads").join();
+        let _ = thread.join();
     }
     world::done(at);
 }
@@ -89,11 +93,12 @@ fn is_trouble(plan: &Plan, error: &Error) -> bool {
     match error {
         Error::Lost { .. } if plan.loses() => true,
         Error::Lost { .. } | Error::Unavailable { .. } => !plan.is_calm(),
+        Error::Engine { .. } if plan.has(Trouble::NoThreads) => true,
         // What is garbled may mean anything.
         Error::Denied { .. }
         | Error::Conflict { .. }
         | Error::Engine { .. }
-        | Error::Corrupt { .. } => plan.has(crate::plan::Trouble::Message),
+        | Error::Corrupt { .. } => plan.has(Trouble::Message),
         _ => false,
     }
 }
@@ -210,7 +215,11 @@ impl Worker {
         // A break is told to who holds on.
         // So do leases that aren't renewed end.
         let outlasts = self.plan.does(Step::Break) || !self.plan.renews;
-        let often = if outlasts { 6 } else { 30 };
+        let often = match self.plan.is_calm() {
+            _ if outlasts || !self.plan.is_safe() => 6,
+            true => 30,
+            false => 12,
+        };
         let long = if self.random.u32(..often) == 0 {
             // Where two may hold it, the first learns of that.
             if self.plan.is_safe() { 2.0 } else { 5.0 }
@@ -239,7 +248,7 @@ impl Worker {
         let done = call(&self.locker);
         let took = true_now() - began;
         let most = timeout.mul_f64(1.01) + Duration::from_millis(100);
-        if self.plan.is_calm() && self.plan.topology != Topology::Memory && took > most {
+        if self.plan.has_time() && self.plan.topology != Topology::Memory && took > most {
             violation(format!("a call for {timeout:?} took {took:?}"));
         }
         done
@@ -261,7 +270,7 @@ impl Worker {
             drop(guard);
         }
         let took = true_now() - began;
-        if took > Duration::from_millis(600) && self.plan.is_calm() {
+        if took > Duration::from_millis(600) && self.plan.has_time() {
             violation(format!("a release took {took:?}"));
         }
         judge::unreleased(names, true_now());

@@ -1,16 +1,21 @@
 //! Delayed tasks.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crosslock::{DelayQueue, Error, Locker, Result, Task};
-use crosslock_world::{record, time, true_now, violation};
+use crosslock_world::{record, thread_number, time, true_now, violation};
 
 use super::{Worker, owned};
 use crate::judge::tasks::{self, End, Taken};
 use crate::judge::{self, Kind};
 use crate::places::Site;
 use crate::plan::{Plan, Step, Topology};
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// After so many tries a task is buried.
 const TRIES: u32 = 3;
@@ -23,9 +28,10 @@ impl Worker {
     pub(super) fn task(&mut self) -> Result<()> {
         let name = self.name("tasks");
         let queue = queue(&self.locker, &name)?;
-        match self.random.u32(..5) {
-            0..=1 => self.insert(&name, &queue),
-            2 => self.kick(&queue),
+        match self.random.u32(..11) {
+            0..=3 => self.insert(&name, &queue),
+            4..=5 => self.kick(&queue),
+            6 => self.workers(&name, &queue),
             _ => self.take(&name, &queue),
         }
     }
@@ -82,6 +88,38 @@ impl Worker {
         judge::ending(&[&id], hold, false);
         tasks::ending(name, &id, how);
         self.end(name, &id, how, owned(task))
+    }
+
+    /// Threads that take one task after the other, for a while.
+    fn workers(&mut self, name: &str, queue: &DelayQueue<u64>) -> Result<()> {
+        let (own, ttl) = (name.to_owned(), self.plan.ttl);
+        let random = Mutex::new(self.random.fork());
+        let start = (true_now(), tasks::token(name));
+        // Since when each thread has no task, and the largest token then.
+        let free = Mutex::new(BTreeMap::new());
+        let handler = move |task: &Task<u64>| {
+            let thread = thread_number();
+            let since = locked(&free).get(&thread).copied().unwrap_or(start);
+            let part = locked(&random).f64();
+            let (id, done) = (Task::id(task).to_string(), part < 0.7);
+            let taken = Taken {
+                id: &id,
+                attempt: Task::attempt(task),
+                token: Task::fencing_token(task),
+                is_held: Task::lease(task).is_held(),
+                began: since.0,
+                token_before: since.1,
+            };
+            tasks::taken(&own, &taken);
+            time::sleep(ttl.mul_f64(part * part * 0.05));
+            tasks::ending(&own, &id, if done { End::Done } else { End::Drop });
+            locked(&free).insert(thread, (true_now(), tasks::token(&own)));
+            if done { Ok(()) } else { Err("on purpose") }
+        };
+        let workers = queue.work(self.random.usize(1..=2), handler)?;
+        time::sleep(ttl.mul_f64(self.random.f64()));
+        drop(workers);
+        Ok(())
     }
 
     fn end(&self, name: &str, id: &str, how: End, task: Task<u64>) -> Result<()> {

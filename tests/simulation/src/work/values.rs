@@ -14,9 +14,9 @@ impl Worker {
         let counter = self.locker.mutex(&name, 0_i64)?;
         match self.random.u32(..6) {
             0 => return self.peek(&name),
-            1 => return count_up(&name, &counter),
+            1 => return update(&name, &counter),
             2 => {
-                give_up_a_change(&name, &counter);
+                give_change_up(&name, &counter);
                 return Ok(());
             }
             _ => {}
@@ -113,14 +113,14 @@ impl Worker {
         let mut guard = value.lock()?;
         read(&name, *guard, Kind::Exclusive, &guard);
         if self.random.u32(..3) == 0 {
-            return self.wait_for_others(&name, guard);
+            return self.wait_for_stores(&name, guard);
         }
         time::sleep(self.plan.ttl.mul_f64(self.random.f64() * 0.01));
         *guard += 1;
         store(&name, guard)
     }
 
-    fn wait_for_others(&mut self, name: &str, guard: MutexGuard<i64>) -> Result<()> {
+    fn wait_for_stores(&mut self, name: &str, guard: MutexGuard<i64>) -> Result<()> {
         // The wait itself changes it in the beginning.
         let target = *guard + 1 + self.random.i64(1..=3);
         let timeout = Duration::from_millis(self.random.u64(500..8_000));
@@ -171,11 +171,13 @@ impl Worker {
     }
 }
 
-fn count_up(name: &str, counter: &Mutex<i64>) -> Result<()> {
+/// A call that takes the lock, changes the value, and gives the lock back.
+fn update(name: &str, counter: &Mutex<i64>) -> Result<()> {
     let mut id = None;
     let call = judge::began(name, None);
     let stored = counter.update(|value| {
         judge::ended(call, false);
+        judge::abandoned(name, None);
         id = Some(judge::storing(name));
         *value += 1;
     });
@@ -185,10 +187,12 @@ fn count_up(name: &str, counter: &Mutex<i64>) -> Result<()> {
     stored
 }
 
-fn give_up_a_change(name: &str, counter: &Mutex<i64>) {
+/// The same, but the change isn't to be stored.
+fn give_change_up(name: &str, counter: &Mutex<i64>) {
     let call = judge::began(name, None);
     let changed: Result<(), Box<dyn std::error::Error>> = counter.try_update(|value| {
         judge::ended(call, false);
+        judge::abandoned(name, None);
         *value += 7;
         Err("it isn't to be stored".into())
     });

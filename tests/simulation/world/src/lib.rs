@@ -27,8 +27,8 @@ pub use network::{
     set_names, set_piece, slow,
 };
 pub use process::{
-    Process, add_process, as_process, current, host_name, is_alive, kill, lose_power, pause,
-    process_id, resume,
+    Process, add_process, allow_threads, as_process, current, host_name, is_alive, kill,
+    lose_power, pause, process_id, resume,
 };
 pub use scheduler::{Chances, Settings, run, true_now, uninterrupted};
 pub use thread::{

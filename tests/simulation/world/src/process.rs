@@ -19,6 +19,8 @@ struct Its {
     pauses: u32,
     /// Its threads that can run when it goes on.
     held: Vec<usize>,
+    /// It can't start threads.
+    has_no_threads: bool,
 }
 
 impl Processes {
@@ -29,6 +31,7 @@ impl Processes {
             is_alive: true,
             pauses: 0,
             held: Vec::new(),
+            has_no_threads: false,
         });
         self.0.len() - 1
     }
@@ -41,6 +44,10 @@ impl Processes {
         let on = self.0.iter().enumerate();
         let on = on.filter(|(_, its)| its.machine == machine && its.is_alive);
         on.map(|(at, _)| at).collect()
+    }
+
+    pub(crate) fn has_no_threads(&self, process: usize) -> bool {
+        self.0[process].has_no_threads
     }
 
     /// Where threads of a process that is paused are kept.
@@ -111,6 +118,11 @@ fn end(process: Process, close: impl FnOnce(&mut Inside)) {
 /// Stops a process as SIGSTOP does. One that stops itself stands at the next place where it would block.
 pub fn pause(process: Process) {
     with(|inside| inside.pause(process.0));
+}
+
+/// Says whether it can start threads, which the system may refuse.
+pub fn allow_threads(process: Process, are_allowed: bool) {
+    with(|inside| inside.processes.0[process.0].has_no_threads = !are_allowed);
 }
 
 /// It goes on.

@@ -120,6 +120,19 @@ fn builder(name: &str) -> thread::Builder {
         .stack_size(STACK)
 }
 
+/// As the system says it.
+fn check_allowed() -> io::Result<()> {
+    let mine = me();
+    let is_refused = with(|inside| {
+        let process = inside.threads[mine].process;
+        inside.processes.has_no_threads(process)
+    });
+    match is_refused {
+        true => Err(io::ErrorKind::WouldBlock.into()),
+        false => Ok(()),
+    }
+}
+
 /// Starts a thread of this process that nobody joins.
 ///
 /// # Errors
@@ -148,6 +161,7 @@ pub struct Joined(usize);
 ///
 /// As of `std`.
 pub fn spawn_joined(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joined> {
+    check_allowed()?;
     let (id, run) = prepare(None, name, work);
     builder(name).spawn(run)?;
     crate::scheduler::may_yield();
@@ -205,6 +219,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<()> {
+    check_allowed()?;
     let (id, run) = prepare(None, name, move || drop(work()));
     builder(name).spawn_scoped(scope, run)?;
     CHILDREN.with_borrow_mut(|children| children.push(id));

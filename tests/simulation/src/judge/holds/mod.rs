@@ -1,4 +1,6 @@
-//! Who holds what: exclusion, tokens, what was abandoned, and who learns that its lease is gone.
+//! Who holds what.
+
+mod rules;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -6,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crosslock::{Leadership, LockGuard, MutexGuard, RwLockReadGuard, RwLockWriteGuard, Task};
-use crosslock_world::{Process, as_process, current, record, true_now, uninterrupted, violation};
+use crosslock_world::{Process, current, record, true_now, uninterrupted, violation};
 
+use self::rules::{judge_abandoned, judge_exclusion, judge_held, judge_idle, judge_token};
 use super::{ACQUISITIONS, Call, locked, number, plan};
-use crate::plan::{Step, Topology};
+use crate::plan::Topology;
 
 /// How a name is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +71,18 @@ struct Hold {
     process: Process,
     guard: Arc<dyn Held>,
     token: u64,
+    since: Duration,
     /// When an operator had broken it.
     broken: Option<Duration>,
-    /// When another was given the name, which nothing prevents where a server loses what it had said.
-    overlapped: Option<Duration>,
+    /// When another was given the name, which nothing prevents where a server loses what it had said; and its number.
+    overlapped: Option<(Duration, u64)>,
+}
+
+impl Hold {
+    /// What was broken before may have been a lease with tokens close to this one's.
+    fn broken_since(&self) -> Option<Duration> {
+        self.broken.filter(|at| *at >= self.since)
+    }
 }
 
 #[derive(Default)]
@@ -123,6 +134,7 @@ pub fn acquired(
                 process: current(),
                 guard: guard.clone(),
                 token,
+                since: true_now(),
                 broken: with(name, |name| name.broken_at(token, kind)),
                 overlapped: None,
             };
@@ -162,10 +174,10 @@ impl Name {
 
 impl Name {
     /// Another was given it, while that one has it.
-    fn overlapped(&mut self, id: u64) {
+    fn overlapped(&mut self, id: u64, by: u64) {
         let mut holds = self.holds.iter_mut();
         if let Some(hold) = holds.find(|hold| hold.id == id) {
-            hold.overlapped.get_or_insert(true_now());
+            hold.overlapped.get_or_insert((true_now(), by));
         }
     }
 }
@@ -295,150 +307,4 @@ pub(super) fn died(process: Process, waited_for: &[String]) {
 
 pub(super) fn forget() {
     std::mem::forget(std::mem::take(&mut *locked(&NAMES)));
-}
-
-fn judge_exclusion(name: &str, hold: &Hold) {
-    let others: Vec<Hold> = with(name, |name| name.holds.clone());
-    let mut out = 0;
-    for other in others {
-        let Hold {
-            id,
-            kind,
-            process,
-            broken,
-            ..
-        } = other;
-        let is_held = as_process(process, || other.guard.lease().is_held());
-        judge_overlap(name, &other, is_held);
-        let is_there = with(name, |name| {
-            name.breaking == 0 && name.holds.iter().any(|hold| hold.id == id)
-        });
-        // The last clone of a guard that is ending is dropped by its own thread, which waits for this one to go.
-        drop(other);
-        let is_broken = broken.is_some() || hold.broken.is_some();
-        let both = is_held && is_there && hold.guard.lease().is_held();
-        let excludes = hold.kind == Kind::Exclusive || kind == Kind::Exclusive;
-        if both && excludes && !plan().is_safe() {
-            with(name, |name| name.overlapped(id));
-        }
-        if !both || is_broken || !plan().is_safe() {
-            continue;
-        }
-        if let Kind::Permits { count, .. } = kind {
-            out += count;
-        }
-        if excludes {
-            let own = hold.kind;
-            violation(format!(
-                "{name} has two holders: {own:?} while {kind:?} holds it"
-            ));
-        }
-    }
-    if let Kind::Permits { count, of } = hold.kind
-        && out + count > of
-    {
-        violation(format!("{} permits of {of} are out of {name}", out + count));
-    }
-}
-
-/// Whatever went wrong: whose lease is gone learns of it by its next renewal.
-fn judge_overlap(name: &str, hold: &Hold, is_held: bool) {
-    let most = match plan().topology {
-        Topology::Redis => plan().ttl.mul_f64(1.05) + Duration::from_millis(100),
-        // Who asks which server has the name may be told of one that had it.
-        _ => plan().ttl * 2 + Duration::from_secs(2),
-    };
-    let gone = [hold.broken, hold.overlapped].into_iter().flatten().min();
-    if is_held && gone.is_some_and(|gone| gone + most < true_now()) {
-        violation(format!("{name} is gone since {gone:?}, and is held"));
-    }
-}
-
-fn judge_token(name: &str, hold: &Hold) {
-    let is_held = hold.guard.lease().is_held();
-    let last = with(name, |name| {
-        let last = name.token;
-        name.token = last.max(hold.token);
-        // One that is being broken may come to be told behind the next one.
-        (name.breaking == 0 && hold.broken.is_none()).then_some(last)
-    });
-    let token = hold.token;
-    if let Some(last) = last
-        && hold.kind == Kind::Exclusive
-        && is_held
-        && token <= last
-    {
-        violation(format!("{name} has token {token} behind {last}"));
-    }
-}
-
-/// Who holds it next finds it abandoned by who died or panicked, and by nobody else.
-fn judge_abandoned(name: &str, hold: &Hold, is_alone: bool) {
-    if hold.kind != Kind::Exclusive {
-        return;
-    }
-    let known = with(name, |name| {
-        name.last = hold.id;
-        name.is_abandoned.take().filter(|_| name.breaking == 0)
-    });
-    let found = hold.guard.lease().was_abandoned();
-    let is_sure = match known {
-        // Of several names any may have been abandoned.
-        _ if !is_alone => false,
-        // ZooKeeper's servers are told who holds it a round trip later, and those that give up may be told as well.
-        _ if plan().topology == Topology::ZooKeeper => false,
-        Some(true) => plan().only_kills() && !plan().does(Step::Break),
-        Some(false) => plan().is_calm(),
-        None => false,
-    };
-    if is_sure && known != Some(found) {
-        let (not, was) = if found { ("not ", "") } else { ("", "not ") };
-        violation(format!(
-            "{name} was {not}abandoned, and is {was}said to be so"
-        ));
-    }
-}
-
-/// In a calm world somebody has the lock at once when it is free.
-fn judge_idle(name: &str, call: Call) {
-    let not_before = with(name, |name| std::mem::take(&mut name.not_before));
-    if true_now() < not_before && plan().is_calm() {
-        violation(format!("{name} was to be free at {not_before:?}"));
-    }
-    /// A few round trips, of threads that others go before.
-    const MOST: Duration = Duration::from_millis(250);
-    let (is_free, free_since) = with(name, |name| (name.holds.is_empty(), name.free_since));
-    let idle = true_now().saturating_sub(free_since.max(call.began));
-    let waits_for_others = plan().does(Step::All) && name.starts_with("lock");
-    // One that is closed while it waits isn't known to wait.
-    let is_unsure = !plan().is_calm() && name.starts_with("closed");
-    // Replicas that were given all data confirm nothing for a second.
-    let most = match plan().min_replicas {
-        0 => MOST,
-        _ => Duration::from_millis(1_200),
-    };
-    if is_free && idle > most && plan().tells_deaths() && !waits_for_others && !is_unsure {
-        violation(format!(
-            "{name}: nobody had it for {idle:?} while somebody waited"
-        ));
-    }
-}
-
-/// A lease that was broken is soon known to be lost, and no other is lost in a calm world.
-fn judge_held(name: &str, hold: &Hold) {
-    let is_held = hold.guard.lease().is_held();
-    judge_overlap(name, hold, is_held);
-    if !plan().is_calm() {
-        return;
-    }
-    let told = plan().ttl.mul_f64(0.4) + Duration::from_millis(200);
-    match hold.broken {
-        Some(at) if is_held && true_now() > at + told => {
-            violation(format!("{name} was broken at {at:?}, and is held"));
-        }
-        None if !is_held && !plan().loses() => {
-            violation(format!("{name} was lost without a cause"));
-        }
-        _ => {}
-    }
 }
