@@ -195,9 +195,9 @@ impl Worker<'_> {
             return self.ttl.mul_f64(0.3 + 1.2 * part);
         }
         match self.rng.u8(0..10) {
-            // It is renewed.
-            0 => self.ttl.mul_f64(0.3 + 0.9 * part),
-            1..4 => self.ttl.mul_f64(0.2 * part),
+            // It is renewed, or another has it for long when one that was stopped comes back.
+            0..3 => self.ttl.mul_f64(0.3 + 0.9 * part),
+            3..6 => self.ttl.mul_f64(0.2 * part),
             _ => Duration::from_micros(500).mul_f64(part),
         }
     }
