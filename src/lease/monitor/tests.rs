@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::clock::tests::ManualClock;
+use crate::base::clock::valid_until;
 use crate::base::error::{Error, Result};
 use crate::base::token::Token;
 use crate::engine::{Outcome, Wait};
@@ -106,6 +107,27 @@ fn unreachable_server() -> Result<bool> {
 }
 
 const AT_ONCE: Duration = Duration::ZERO;
+
+#[test]
+fn renewed_lease_counts_from_before_the_send() {
+    let scene = scene(Some(EVERY), None);
+    let took = Duration::from_secs(1);
+    scene.answers([(took, Ok(true))]);
+    scene.tend_when_due();
+    let full = valid_until(scene.clock.now(), TTL, Duration::ZERO).since(scene.clock.now());
+    assert_eq!(scene.held.remaining(), full - took);
+}
+
+#[test]
+fn refused_renewal_is_lost_for_good() {
+    let scene = scene(Some(EVERY), None);
+    scene.answers([(AT_ONCE, Ok(false))]);
+    scene.tend_when_due();
+    assert_eq!(scene.lost(), Some(LostReason::NotOwner));
+    assert_eq!(scene.held.remaining(), Duration::ZERO);
+    assert_eq!(scene.held.tend(), None);
+    assert_eq!(*scene.engine.forgotten.lock(), 1);
+}
 
 #[test]
 fn failed_renewal_keeps_the_old_deadline_and_is_tried_again() {

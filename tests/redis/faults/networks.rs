@@ -1,9 +1,11 @@
 //! Connections that hang, end, or crawl.
 
+use std::time::Instant;
+
 use crosslock::{Error, Locker};
 
 use super::*;
-use support::{BlackHole, Fault, Proxy, RedisServer};
+use support::{BlackHole, Fault, Proxy, RedisServer, wait_until};
 
 // Opening
 
@@ -49,3 +51,29 @@ fn host_that_does_not_exist_is_unavailable_and_named() {
 // Holding
 
 // Slow, but whole
+
+#[test]
+fn lease_is_counted_from_before_the_request_was_sent() {
+    let server = RedisServer::start();
+    load_scripts(&server);
+    let proxy = Proxy::start(server.addr());
+    let ttl = millis(5_000);
+    let builder = Locker::builder(&proxy.url())
+        .ttl(ttl)
+        .renew_every(millis(300));
+    let locker = builder.build().unwrap();
+    let delay = millis(150);
+    proxy.set(Fault::Delay(delay));
+    let guard = held(&locker);
+    // There and back.
+    let most = ttl - 2 * delay;
+    assert!(guard.remaining() <= most, "{:?}", guard.remaining());
+    let end = Instant::now() + guard.remaining();
+    wait_until("a renewal", PATIENCE, || {
+        let left = guard.remaining();
+        assert!(left <= most, "{left:?} after a renewal");
+        Instant::now() + left > end + millis(50)
+    });
+    proxy.set(Fault::None);
+    guard.unlock().unwrap();
+}
