@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Shows that the torture program finds a library that is broken. Each file of tests/mutants/ is a patch that breaks one
-# thing. It is applied to a copy of the library, and the torture program must find there what the patch says, or the test
-# must fail that the patch names.
+# Shows that the tests find a library that is broken. Each file of tests/mutants/ is a patch that breaks one thing. It is
+# applied to a copy of the library, and there what the patch names must find it: simulated worlds, a test, or the torture
+# program.
 #
 #   ./tests/mutants.sh              # the library as it is, which must pass, and all mutants
 #   ./tests/mutants.sh MUTANT...    # some of them; `none` is the library as it is
+#   ./tests/mutants.sh --simulation # those that simulated worlds find
 #   ./tests/mutants.sh --tests      # those that a test finds
 #   ./tests/mutants.sh --check      # only whether each patch says what it must, and still applies
 #
@@ -21,26 +22,42 @@ fail() { printf '%s\n' "$*" >&2; exit 1; }
 # What a mutant's patch says in the line `# KEY: ...`.
 says() { sed -n "s/^# $2: *//p;/^diff /q" "$patches/$1.patch"; }
 
+# What finds a mutant.
+finder_of() {
+  local finder
+  for finder in simulation test; do
+    [ -z "$(says "$1" "$finder")" ] || { echo "$finder"; return; }
+  done
+  echo torture
+}
+
 check_header() {
-  local name="$1" breaks rules test
-  breaks="$(says "$name" breaks)" rules="$(says "$name" rules)" test="$(says "$name" test)"
-  if [ -n "$test" ]; then
-    [[ "$breaks" =~ ^(safety|promise)$ ]] || fail "$name.patch says neither that it breaks safety nor that it breaks a promise"
-    [[ "$test" =~ ^[a-z_]+\ [a-z0-9_:]+$ ]] || fail "$name.patch doesn't say which test of which target finds it"
-    # A function, or a row of a table that a macro makes a function of.
-    git grep -qE "^ *((pub.*)?fn )?${test##*:}\(" -- src tests || fail "$name.patch names a test that isn't there: $test"
-    return
-  fi
+  local name="$1" breaks test
+  breaks="$(says "$name" breaks)"
+  [[ "$breaks" =~ ^(safety|promise)$ ]] || fail "$name.patch says neither that it breaks safety nor that it breaks a promise"
+  [ "$(sed '/^diff /q' "$patches/$name.patch" | grep -cE '^# (simulation|test|rules):')" = 1 ] || fail "$name.patch doesn't say what finds it, once"
+  case "$(finder_of "$name")" in
+    simulation)
+      [[ "$(says "$name" simulation)" =~ ^((memory|redis|sentinel|cluster|etcd|zookeeper)( |$))+$ ]] || fail "$name.patch names an engine that isn't simulated"
+      ;;
+    test)
+      test="$(says "$name" test)"
+      [[ "$test" =~ ^[a-z_]+\ [a-z0-9_:]+$ ]] || fail "$name.patch doesn't say which test of which target finds it"
+      # A function, or a row of a table that a macro makes a function of.
+      git grep -qE "^ *((pub.*)?fn )?${test##*:}\(" -- src tests || fail "$name.patch names a test that isn't there: $test"
+      ;;
+    torture) check_torture "$name" "$breaks" ;;
+  esac
+}
+
+check_torture() {
+  local name="$1" rules
+  rules="$(says "$name" rules)"
   [[ "$rules" =~ ^C[1-9]0?(\ C[1-9]0?)*$ ]] || fail "$name.patch doesn't say by which rules it is found"
   [[ "$(says "$name" seconds)" =~ ^[0-9]+$ ]] || fail "$name.patch doesn't say for how many seconds it runs"
   [[ "$(says "$name" class)" =~ ^(safe|unsafe)$ ]] || fail "$name.patch doesn't say which class of faults it runs with"
-  [[ "$(says "$name" topology)" =~ ^(|replicas|sentinel|cluster|etcd|zookeeper)$ ]] || fail "$name.patch doesn't say which servers it runs against"
   [ -n "$(says "$name" faults)" ] || fail "$name.patch doesn't say which faults show it"
-  case "$breaks" in
-    safety) [[ "$rules" != *C[4789]* ]] || fail "$name.patch breaks safety: that $rules find it isn't enough" ;;
-    promise) ;;
-    *) fail "$name.patch says neither that it breaks safety nor that it breaks a promise" ;;
-  esac
+  [ "$2" = promise ] || [[ "$rules" != *C[4789]* ]] || fail "$name.patch breaks safety: that $rules find it isn't enough"
 }
 
 check() {
@@ -74,8 +91,8 @@ copy_library() {
 patch_copy() { (cd "$copy" && GIT_CEILING_DIRECTORIES="$work" git apply "$@"); }
 
 # Cargo, on the copy, for as long as $limit.
-cargo_test() {
-  (cd "$copy" && CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0 timeout "${limit:-2h}" cargo test --locked --quiet "$@")
+cargo_in_copy() {
+  (cd "$copy" && CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=0 timeout "${limit:-2h}" cargo "$1" --locked --quiet "${@:2}")
 }
 
 # A row of the table at the end: the mutant, whether it was found, by what, and in how many seconds.
@@ -87,8 +104,32 @@ row() {
   printf '%s\n' "${rows[-1]}"
 }
 
+# Simulated worlds in the copy, up to the first that breaks a promise; of all engines, or of those that are named.
+simulate() {
+  local log="$work/$1.txt" engine engines=()
+  for engine in "${@:2}"; do engines+=(--engine "$engine"); done
+  timeout 10m "$work/target/debug/simulate" --seconds 60 --first "${engines[@]}" >> "$log" 2>&1 || echo "it failed" >> "$log"
+}
+
+# The seconds are those of the worlds alone.
+simulate_mutant() {
+  local name="$1" verdict=SURVIVES engines first
+  read -ra engines <<< "$(says "$name" simulation)"
+  patch_copy "$patches/$name.patch"
+  if cargo_in_copy build -p crosslock-simulation > "$work/$name.txt" 2>&1; then
+    SECONDS=0
+    simulate "$name" "${engines[@]}"
+  else
+    verdict="NOT BUILT"
+  fi
+  patch_copy --reverse "$patches/$name.patch"
+  first="$(sed -nE 's/^simulate .*: violation: //p' "$work/$name.txt" | head -1)"
+  [ -z "$first" ] || verdict=found
+  row "$name" "$(says "$name" breaks)" "$verdict" "simulation, ${engines[*]}: ${first:-nothing}" "$SECONDS"
+}
+
 # The torture program in the copy, with the program that it runs, which cargo builds for tests of its own package.
-torture() { cargo_test -p crosslock-cli -p crosslock-torture --test program --test torture "$@"; }
+torture() { cargo_in_copy test -p crosslock-cli -p crosslock-torture --test program --test torture "$@"; }
 
 # Runs it for so many seconds. A build that fails is no violation.
 run() {
@@ -111,7 +152,8 @@ found() {
 run_unbroken() {
   local verdict=fails
   SECONDS=0
-  run none 12 both "stop holder past ttl,lose reply to acquire,flushall"
+  run none 12 both "stop worker past ttl,kill worker,restart server"
+  cargo_in_copy build -p crosslock-simulation >> "$work/none.txt" 2>&1 && simulate none
   grep -qx "it failed" "$work/none.txt" || verdict=passes
   row "the library as it is" "" "$verdict" "no rule" "$SECONDS"
 }
@@ -168,10 +210,10 @@ test_mutants() {
     read -r target test <<< "$(says "$name" test)"
     read -ra arguments <<< "$(arguments_of "$target")"
     verdict=SURVIVES
-    if ! cargo_test "${arguments[@]}" --no-run > "$work/$name.txt" 2>&1; then
+    if ! cargo_in_copy test "${arguments[@]}" --no-run > "$work/$name.txt" 2>&1; then
       verdict="NOT BUILT"
       cat "$work/$name.txt" >&2
-    elif ! limit=10m cargo_test "${arguments[@]}" -- --exact "$test" >> "$work/$name.txt" 2>&1 &&
+    elif ! limit=10m cargo_in_copy test "${arguments[@]}" -- --exact "$test" >> "$work/$name.txt" 2>&1 &&
       grep -q '^test result: FAILED. 0 passed; 1 failed' "$work/$name.txt"; then
       verdict=found
     fi
@@ -209,20 +251,26 @@ if [ "${1:-}" = --check ]; then
 fi
 
 chosen=("$@")
-[ $# -gt 0 ] || chosen=(none "${all[@]}")
-by_test=() by_torture=()
-[ "${1:-}" != --tests ] || chosen=("${all[@]}")
+case "${1:-}" in
+  "") chosen=(none "${all[@]}") ;;
+  --simulation | --tests) chosen=("${all[@]}") ;;
+esac
+by_simulation=() by_test=() by_torture=()
 for name in "${chosen[@]}"; do
   [ "$name" = none ] || [ -e "$patches/$name.patch" ] || fail "there is no mutant $name"
-  if [ "$name" != none ] && [ -n "$(says "$name" test)" ]; then
+  finder=torture
+  [ "$name" = none ] || finder="$(finder_of "$name")"
+  case "${1:-} $finder" in
+    "--tests simulation" | "--simulation test" | --*" torture") ;;
+    *" simulation") by_simulation+=("$name") ;;
     # Those of the tests beside the code come first, and so together.
-    if [[ "$(says "$name" test)" = lib\ * ]]; then by_test=("$name" "${by_test[@]}"); else by_test+=("$name"); fi
-  elif [ "${1:-}" != --tests ]; then
-    by_torture+=("$name")
-  fi
+    *" test") if [[ "$(says "$name" test)" = lib\ * ]]; then by_test=("$name" "${by_test[@]}"); else by_test+=("$name"); fi ;;
+    *) by_torture+=("$name") ;;
+  esac
 done
 check "${all[@]}"
 copy_library
+for name in "${by_simulation[@]}"; do simulate_mutant "$name"; done
 test_all "${by_test[@]}"
 for name in "${by_torture[@]}"; do
   if [ "$name" = none ]; then run_unbroken; else torture_mutant "$name"; fi

@@ -264,42 +264,6 @@ mod tests {
         let _late = cancel.on_set(wake);
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
-    #[test]
-    fn either_of_two_sets_the_one_that_follows_both() {
-        for which in 0..2 {
-            let parents = [(); 2].map(|()| Cancel::default());
-            let (any, _registrations) = Cancel::of_any(&parents);
-            assert!(!any.is_set());
-            parents[which].set();
-            assert!(any.is_set());
-            assert!(!parents[1 - which].is_set());
-            let (late, _registrations) = Cancel::of_any(&parents);
-            assert!(late.is_set());
-        }
-    }
-
-    #[test]
-    fn wake_of_one_that_is_not_set_wakes_those_that_follow_and_sets_none() {
-        let (parent, (count, wake)) = (Cancel::default(), counter());
-        let (any, _registrations) = Cancel::of_any([&parent]);
-        let _woken = any.on_set(wake);
-        parent.wake();
-        assert_eq!(count.load(Ordering::SeqCst), 1);
-        assert!(!any.is_set());
-    }
-
-    #[test]
-    fn condition_is_asked_by_whoever_looks() {
-        let parent = Cancel::default();
-        let follow = parent.clone();
-        let cancel = Cancel::when(move || follow.is_set());
-        assert!(!cancel.is_set());
-        parent.set();
-        assert!(cancel.is_set());
-        let other = Cancel::when(|| false);
-        other.set();
-        assert!(other.is_set());
-    }
 
     #[test]
     fn nothing_of_one_that_followed_stays() {

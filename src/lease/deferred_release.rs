@@ -245,57 +245,9 @@ mod tests {
     use crate::base::clock::tests::ManualClock;
     use crate::base::error::{Error, Result};
     use crate::engine::{Outcome, Wait};
-    use crossbeam_channel::{Sender, bounded, unbounded};
+    use crossbeam_channel::{Sender, unbounded};
 
     const TTL: Duration = Duration::from_secs(30);
-    const MINUTE: Duration = Duration::from_secs(60);
-
-    /// Tells how leases are released.
-    #[derive(Debug)]
-    struct Recorder(Sender<(Ending, Duration)>);
-
-    impl Engine for Recorder {
-        fn endpoint(&self) -> &str {
-            "a recorder"
-        }
-
-        fn new_wait(&self) -> Box<dyn Wait> {
-            unreachable!("nobody waits")
-        }
-
-        fn change(&self, _: Request<'_>, change: Change<'_>, _: &Deadline) -> Result<Outcome> {
-            let Change::Release(release) = change else {
-                unreachable!("leases are released only: {change:?}")
-            };
-            let told = self.0.send((release.ending, release.keep));
-            told.expect("the test waits for it");
-            Ok(Outcome::DONE)
-        }
-    }
-
-    #[test]
-    fn deferred_release_keeps_how_the_lease_ended_and_the_lock_for_what_is_left() {
-        let (tell, told) = bounded(1);
-        let clock = ManualClock::new();
-        let deferred = DeferredReleases::new(Arc::new(Recorder(tell)), clock.clone());
-        for ending in [
-            Ending::Clean { last_used: 1 },
-            Ending::Panicked { last_used: 3 },
-            Ending::Unknown,
-        ] {
-            let kept_until = clock.now().plus(2 * MINUTE);
-            // What is left of it is what is left when it is sent.
-            clock.advance(MINUTE);
-            deferred.leave(DeferredRelease {
-                claim: Claim::exclusive("deferred", "a"),
-                owner: Owner::new(),
-                ttl: TTL,
-                ending,
-                kept_until,
-            });
-            assert_eq!(told.recv(), Ok((ending, MINUTE)));
-        }
-    }
 
     /// Can't be reached, and tells which owners it is to abandon.
     #[derive(Debug)]

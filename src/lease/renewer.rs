@@ -202,11 +202,6 @@ mod tests {
         }
     }
 
-    fn sleeps(renewer: &Renewer) -> Option<Duration> {
-        let until = renewer.slot.lock().asleep_until?;
-        Some(until.saturating_duration_since(Instant::now()))
-    }
-
     #[test]
     fn thread_is_used_again_while_it_rests() {
         let pool = Renewers::default();
@@ -236,21 +231,5 @@ mod tests {
         wait_until(|| pool.idle.lock().iter().all(Renewer::has_ended));
         pool.give_back(Renewer::start().unwrap());
         assert_eq!(pool.idle.lock().len(), 1);
-    }
-
-    #[test]
-    fn dropped_renewer_ends_its_thread() {
-        let renewer = Renewer::start().unwrap();
-        let slot = Arc::downgrade(&renewer.slot);
-        drop(renewer);
-        wait_until(|| slot.strong_count() == 0);
-    }
-
-    #[test]
-    fn rest_wakes_a_thread_that_sleeps_for_longer() {
-        let renewer = Renewer::start().unwrap();
-        wait_until(|| sleeps(&renewer).is_some_and(|left| left > LINGER));
-        renewer.rest();
-        wait_until(|| renewer.has_ended());
     }
 }

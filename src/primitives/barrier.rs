@@ -241,7 +241,12 @@ impl Barrier {
         let Some(presence) = calls.wait_until(&self.presence, until.clone())? else {
             return Ok(None);
         };
-        let Some(mut state) = self.lock(until)? else {
+        // To come takes two questions: where the first outlasts the time, the second still has its own.
+        let by = match until.is_over() {
+            true => Deadline::after(Duration::ZERO),
+            false => until.clone(),
+        };
+        let Some(mut state) = self.lock(&by)? else {
             return Ok(None);
         };
         let (meeting, here, met) = &mut *state;

@@ -13,6 +13,8 @@ pub(super) struct Watched<'a> {
     calls: Calls<'a>,
     key: &'a Key,
     watch: Box<dyn Watch>,
+    /// Whether a change was seen that the watch may still tell of.
+    is_ahead: bool,
 }
 
 /// After so long without a word the value is looked at: a message may be lost, as that of a process which is killed
@@ -22,7 +24,12 @@ pub(super) const LOOK: Duration = Duration::from_secs(30);
 impl<'a> Watched<'a> {
     pub(super) fn new(calls: Calls<'a>, key: &'a Key) -> Result<Self> {
         let watch = calls.core.engine.watch(key)?;
-        Ok(Watched { calls, key, watch })
+        Ok(Watched {
+            calls,
+            key,
+            watch,
+            is_ahead: false,
+        })
     }
 
     /// Blocks until the value is another than that, as it was last seen, or may be; until the deadline at most. Who has
@@ -36,7 +43,12 @@ impl<'a> Watched<'a> {
         let until = until.clone().or(self.calls.ended_by);
         while !until.is_over() {
             let is_told = self.changed(&until)?;
-            if (is_told && !is_own) || self.load(&until)?.as_deref() != seen {
+            let is_old = is_told && std::mem::take(&mut self.is_ahead);
+            if is_told && !is_own && !is_old {
+                break;
+            }
+            if self.load(&until)?.as_deref() != seen {
+                self.is_ahead = true;
                 break;
             }
         }
@@ -69,8 +81,12 @@ impl<'a> Watched<'a> {
 
     fn changed(&mut self, until: &Deadline) -> Result<bool> {
         let watch = &mut self.watch;
-        self.calls
-            .through_outage(until, || watch.changed(&until.within(LOOK)))
+        let changed = || watch.changed(&until.within(LOOK));
+        match self.calls.through_outage(until, changed) {
+            // The time was over before the watch had begun.
+            Err(Error::Unavailable { .. }) if until.is_over() => Ok(false),
+            answer => answer,
+        }
     }
 
     fn load(&self, until: &Deadline) -> Result<Stored> {
@@ -115,6 +131,8 @@ mod tests {
     struct Scripted {
         stored: Arc<Mutex<Stored>>,
         has_begun: bool,
+        /// Nothing is watched in time.
+        is_slow: bool,
     }
 
     impl fmt::Debug for Scripted {
@@ -146,7 +164,11 @@ mod tests {
     }
 
     impl Watch for Scripted {
-        fn changed(&mut self, _: &Deadline) -> Result<bool> {
+        fn changed(&mut self, until: &Deadline) -> Result<bool> {
+            if self.is_slow {
+                until.sleep(Duration::MAX);
+                return Err(Error::unavailable(None, "a script", "no answer in time"));
+            }
             assert!(
                 !self.has_begun,
                 "it sleeps on although the value is another"
@@ -172,5 +194,23 @@ mod tests {
         let mut watched = Watched::new(calls, &claim.key).unwrap();
         let found = watched.find(&Deadline::NEVER, Ok).unwrap();
         assert_eq!(found.as_deref(), Some(b"new".as_slice()));
+    }
+
+    #[test]
+    fn wait_whose_time_ends_while_the_watch_begins_is_over_without_an_error() {
+        let engine = Scripted {
+            is_slow: true,
+            ..Scripted::default()
+        };
+        let core = Core::new(Arc::new(engine), Options::default(), Arc::new(BootClock));
+        let calls = Calls {
+            core: &Arc::new(core),
+            ended_by: &Cancel::default(),
+        };
+        let claim = Claim::exclusive("test", "a");
+        let mut watched = Watched::new(calls, &claim.key).unwrap();
+        let soon = Deadline::after(Duration::from_millis(5));
+        watched.await_other(None, false, &soon).unwrap();
+        assert_eq!(watched.find(&soon, |_| Ok(None::<()>)).unwrap(), None);
     }
 }

@@ -1,7 +1,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{TryRecvError, bounded, unbounded};
+use crossbeam_channel::{TryRecvError, bounded};
 
 use super::*;
 use crate::base::cancel::CancelToken;
@@ -62,75 +62,6 @@ fn fakes_are_apart_and_lockers_of_one_exclude_each_other() {
     let _apart = lock(&one.locker().with_namespace("b").expect("it is valid"));
     drop(guard);
     drop(lock(&one.locker()));
-}
-
-#[test]
-fn lost_lock_is_free_for_the_next_who_does_not_find_it_abandoned() {
-    let fake = Fake::new();
-    let guards = [fake.locker().read("a"), fake.locker().read("a")];
-    let guards = guards.map(|guard| guard.expect("readers read together"));
-    fake.lose("a");
-    for guard in &guards {
-        assert_lost(guard, LostReason::NotOwner);
-    }
-    let next = lock(&fake.locker());
-    assert!(!next.was_abandoned());
-    drop(guards);
-    assert_held(&next);
-    next.verify().expect("a late release takes nothing");
-    fake.lose("b");
-    fake.lose("");
-}
-
-#[test]
-fn abandoned_lock_is_told_to_the_next_exclusive_holder_once() {
-    let fake = Fake::new();
-    let guard = lock(&fake.locker());
-    fake.abandon("a");
-    assert_lost(&guard, LostReason::Expired);
-    assert!(lock(&fake.locker()).was_abandoned());
-    assert!(!lock(&fake.locker()).was_abandoned());
-    fake.abandon("a");
-    assert!(lock(&fake.locker()).was_abandoned());
-    let semaphore = fake.locker().semaphore("a", 2).expect("it is valid");
-    let permit = semaphore.acquire().expect("it is free");
-    fake.abandon("a");
-    assert_lost(&permit, LostReason::Expired);
-}
-
-#[test]
-fn several_names_are_lost_with_one_of_them() {
-    let fake = Fake::new();
-    let guard = fake.locker().lock_all(&["a", "b"]).expect("they are free");
-    fake.lose("b");
-    assert_lost(&guard, LostReason::NotOwner);
-    assert_taken(&fake.locker());
-    drop(guard);
-    drop(lock(&fake.locker()));
-}
-
-#[test]
-fn waiter_has_a_lost_lock_when_that_returns() {
-    for is_abandoned in [false, true] {
-        let fake = Fake::new();
-        let _guard = lock(&fake.locker());
-        let other = fake.locker();
-        let (tell, told) = bounded(1);
-        let waiter = thread::spawn(move || tell.send(other.lock("a")).is_ok());
-        fake.await_waiters("a", 1);
-        if is_abandoned {
-            fake.abandon("a");
-        } else {
-            fake.lose("a");
-        }
-        assert_eq!(
-            fake.locker().inspect("a").map(|it| it.waiters.len()).ok(),
-            Some(0)
-        );
-        let guard = told.recv().expect("it comes").expect("it has the lock");
-        assert_eq!(guard.was_abandoned(), is_abandoned);
-        assert!(waiter.join().expect("no panic"));
-    }
 }
 
 #[test]

@@ -20,8 +20,6 @@ const NAME: &str = "n";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A timeout that shows when a bound is missing, and a ttl whose heartbeats come after a test has failed.
-const LONG: Duration = Duration::from_secs(600);
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)

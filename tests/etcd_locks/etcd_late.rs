@@ -1,11 +1,10 @@
 //! A request comes to the server long after it was given up: it takes nothing from those that have something by then.
 
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, Locker, LostReason, MutexGuard};
-use support::{Detour, Etcd, Protocol, Proxy, Stopwatch, Thread, wait_until};
+use crosslock::{Error, LockGuard, Locker};
+use support::{Detour, Etcd, Protocol, Proxy, Stopwatch};
 
 use crate::{LINE, LONG, PATIENCE, await_places, open, take};
 
@@ -24,39 +23,6 @@ const SOON: Duration = Duration::from_secs(1);
 /// Whether a request is a transaction that puts something.
 fn puts(request: &str) -> bool {
     request.contains("/v3/kv/txn") && request.contains("request_put")
-}
-
-fn only_deletes(request: &str) -> bool {
-    request.contains("request_delete_range") && !request.contains("request_put")
-}
-
-#[test]
-fn places_that_are_given_up_late_are_not_those_of_the_holder() {
-    let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
-    let (holder, waiter) = (open(&server), patient(&way(&detour)));
-    let guard = take(&holder);
-    thread::scope(|scope| {
-        let names = ["m", "n"];
-        let waits = scope.spawn(move || waiter.try_lock_all_for(&names, PATIENCE));
-        await_places(&server, 2);
-        // It finds that it can't have both, and gives up the other.
-        detour.hold(only_deletes);
-        server.delete_all("crosslock/m/w/");
-        guard.unlock().unwrap();
-        detour.await_held();
-        let watch = Stopwatch::start();
-        let both = waits.join().unwrap().unwrap().expect("nobody has them");
-        watch.assert_within(SOON);
-        detour.deliver();
-        assert!(
-            open(&server).try_lock("n").unwrap().is_none(),
-            "two have it"
-        );
-        both.verify().unwrap();
-        both.unlock().unwrap();
-    });
-    assert!(server.keys("").is_empty());
 }
 
 #[test]
@@ -78,24 +44,6 @@ fn waiter_asks_again_soon_when_its_question_for_a_free_lock_has_no_answer() {
         guard.verify().unwrap();
         guard.unlock().unwrap();
     });
-}
-
-#[test]
-fn question_that_comes_late_takes_no_lock_that_was_passed_on() {
-    let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
-    let (one, other) = (patient(&way(&detour)), open(&server));
-    detour.hold(puts);
-    let guard = one.try_lock_for("n", PATIENCE).unwrap().expect("free");
-    detour.await_held();
-    let adopted = other.adopt(guard.into_ticket().expect("a ticket")).unwrap();
-    detour.deliver();
-    adopted.verify().unwrap();
-    // What the late question would have had it end with.
-    drop(one);
-    assert!(open(&server).try_lock("n").unwrap().is_none());
-    adopted.unlock().unwrap();
-    assert!(server.keys("").is_empty());
 }
 
 /// A request that ends a lease.
@@ -186,76 +134,4 @@ fn place_that_comes_back_late_is_not_that_of_the_lease() {
     assert_lost(&guard.verify().unwrap_err());
     assert_lost(&guard.unlock().unwrap_err());
     assert!(server.keys("crosslock/n/w").is_empty());
-}
-
-#[test]
-fn place_that_comes_back_late_is_not_renewed() {
-    let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
-    let builder = Locker::builder(&way(&detour)).ttl(LONG);
-    let builder = builder.renew_every(Duration::from_secs(2));
-    let locker = builder.build().unwrap();
-    for names in [&["n"][..], &["n", "m"]] {
-        detour.hold(puts);
-        let guard = locker.lock_all(names).unwrap();
-        detour.await_held();
-        lose_and_regain(&server, &detour);
-        let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
-        assert_eq!(lost.reason, LostReason::NotOwner);
-        drop(guard);
-    }
-}
-
-#[test]
-fn value_is_not_released_with_a_place_that_came_back_late() {
-    let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
-    let counter = patient(&way(&detour)).mutex("n", 0).unwrap();
-    detour.hold(puts);
-    let mut guard = counter.lock().unwrap();
-    detour.await_held();
-    *guard += 1;
-    lose_and_regain(&server, &detour);
-    assert_lost(&MutexGuard::unlock(guard).unwrap_err());
-    assert_eq!(counter.peek().unwrap(), 7);
-    assert!(server.keys(LINE).is_empty());
-}
-
-#[test]
-fn value_is_not_handed_over_with_a_place_that_came_back_late() {
-    let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
-    let builder = Locker::builder(&way(&detour)).ttl(LONG).hand_over(PATIENCE);
-    let counter = &builder.build().unwrap().mutex("n", 0).unwrap();
-    detour.hold(puts);
-    let mut guard = counter.lock().unwrap();
-    detour.await_held();
-    *guard += 1;
-    let (identify, identity) = mpsc::channel();
-    thread::scope(|scope| {
-        let next = scope.spawn(move || {
-            identify.send(Thread::current()).unwrap();
-            *counter.lock().unwrap()
-        });
-        let next_thread = identity.recv().unwrap();
-        wait_until("a thread to wait", PATIENCE, || next_thread.is_asleep());
-        lose_and_regain(&server, &detour);
-        assert_lost(&MutexGuard::unlock(guard).unwrap_err());
-        assert_eq!(next.join().unwrap(), 7);
-    });
-    assert_eq!(counter.peek().unwrap(), 7);
-}
-
-#[test]
-fn removal_that_comes_late_removes_no_newer_value() {
-    let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
-    let counter = patient(&way(&detour)).mutex("n", 0).unwrap();
-    counter.set(1).unwrap();
-    detour.hold(only_deletes);
-    counter.remove().unwrap();
-    detour.await_held();
-    counter.set(2).unwrap();
-    detour.deliver();
-    assert_eq!(counter.peek().unwrap(), 2);
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crosslock::{Error, Locker};
 use support::{Etcd, wait_until};
 
-use crate::{LONG, PATIENCE, await_places, take, with};
+use crate::{LONG, PATIENCE, take, with};
 
 #[test]
 fn lock_counts_from_when_its_lease_was_proved() {
@@ -61,55 +61,4 @@ fn ttl_that_is_not_possible_is_answered_by_the_one_range_that_is() {
     }
     assert!(server.leases().is_empty());
     with(&server, |builder| builder.ttl(Duration::from_secs(2)));
-}
-
-#[test]
-fn places_stay_under_their_leases_in_another_term() {
-    let server = Etcd::start();
-    let every = Duration::from_millis(200);
-    let builder = Locker::builder(&server.url()).ttl(LONG).renew_every(every);
-    let locker = builder.build().unwrap();
-    let both = locker.try_lock_all(&["m", "n"]).unwrap().unwrap();
-    let semaphore = locker.semaphore("s", 2).unwrap();
-    let permit = semaphore.try_acquire().unwrap().unwrap();
-    let keys = server.keys("crosslock/");
-    let leases = || {
-        let places = keys.iter().filter(|key| key.contains("/w/"));
-        places.map(|key| server.lease_of(key)).collect::<Vec<_>>()
-    };
-    let before = leases();
-    // A server that was started again leads itself in another term.
-    server.restart();
-    both.verify().unwrap();
-    permit.verify().unwrap();
-    thread::sleep(2 * every);
-    assert!(both.is_held() && permit.is_held());
-    assert_eq!(server.keys("crosslock/"), keys);
-    assert_eq!(leases(), before);
-    both.unlock().unwrap();
-    permit.unlock().unwrap();
-    assert!(server.keys("").is_empty());
-}
-
-#[test]
-fn waiter_keeps_its_place_and_a_reader_its_lock_in_another_term() {
-    let server = Etcd::start();
-    let [holder, waiter] = [LONG, Duration::from_secs(6)]
-        .map(|ttl| Locker::builder(&server.url()).ttl(ttl).build().unwrap());
-    let guard = take(&holder);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| {
-            let guard = waiter.try_lock_for("n", 3 * PATIENCE).unwrap().unwrap();
-            guard.verify().unwrap();
-            guard.unlock().unwrap();
-        });
-        let places = await_places(&server, 2);
-        server.restart();
-        let reading = guard.downgrade().unwrap();
-        reading.verify().unwrap();
-        assert_eq!(await_places(&server, 2), places);
-        reading.unlock().unwrap();
-        waits.join().unwrap();
-    });
-    assert!(server.keys("").is_empty());
 }

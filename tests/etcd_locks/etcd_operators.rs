@@ -2,15 +2,14 @@
 //! server's `Lock` service share, in the same line.
 
 use std::thread;
-use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crosslock::{Error, LockGuard, LockState, Locker, LostReason, Wants};
 use serde_json::{Value, json};
-use support::{Etcd, wait_until};
+use support::Etcd;
 
-use crate::{LINE, LONG, PATIENCE, await_places, open, take, wait_for, with};
+use crate::{LINE, await_places, open, take, wait_for};
 
 #[track_caller]
 fn assert_lost(guard: &LockGuard) {
@@ -42,119 +41,6 @@ fn deleted_place_is_the_next_ones_at_once() {
         });
         assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
     }
-    assert!(server.keys("").is_empty());
-}
-
-#[test]
-fn waiter_whose_place_is_gone_takes_another() {
-    let server = Etcd::start();
-    let (one, other) = (
-        open(&server),
-        with(&server, |builder| builder.ttl(crate::TTL)),
-    );
-    for revoke in [false, true] {
-        let guard = take(&one);
-        thread::scope(|scope| {
-            let waits = scope.spawn(|| wait_for(&other));
-            let places = await_places(&server, 2);
-            let holder = await_holder(&server, &places);
-            let place = places.iter().find(|place| **place != holder).unwrap();
-            if revoke {
-                server.revoke(server.lease_of(place));
-            } else {
-                server.delete(place);
-            }
-            wait_until("another place", PATIENCE, || {
-                server.keys(crate::LINE).len() == 2
-            });
-            guard.unlock().unwrap();
-            waits.join().unwrap().unlock().unwrap();
-        });
-    }
-    assert!(server.keys("").is_empty());
-}
-
-/// The place of the one that has entered.
-fn await_holder(server: &Etcd, places: &[String]) -> String {
-    let entered = server.keys("crosslock/n/h/");
-    let id = entered[0].rsplit('/').next().unwrap().to_owned();
-    places
-        .iter()
-        .find(|place| place.ends_with(&id))
-        .unwrap()
-        .clone()
-}
-
-#[test]
-fn one_of_several_names_is_deleted() {
-    let server = Etcd::start();
-    let locker = open(&server);
-    let guard = locker.lock_all(&["m", "n"]).unwrap();
-    server.delete_all("crosslock/m/w/");
-    assert_lost(&guard);
-    assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
-    take(&locker).unlock().unwrap();
-    assert!(locker.try_lock("m").unwrap().unwrap().was_abandoned());
-    assert!(server.keys("").is_empty());
-}
-
-#[test]
-fn compaction_disturbs_no_waiter() {
-    let server = Etcd::start();
-    let (one, other) = (open(&server), open(&server));
-    let guard = take(&one);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| wait_for(&other));
-        await_places(&server, 2);
-        for number in 0..10 {
-            server.put("unrelated", &number.to_string());
-            server.compact();
-        }
-        let released = Instant::now();
-        guard.unlock().unwrap();
-        waits.join().unwrap().unlock().unwrap();
-        assert!(released.elapsed() < PATIENCE);
-    });
-}
-
-#[test]
-fn memory_of_who_was_let_in_is_made_anew() {
-    let server = Etcd::start();
-    let locker = with(&server, |builder| builder.ttl(crate::TTL));
-    take(&locker).unlock().unwrap();
-    let guard = take(&locker);
-    let entered = server.keys("crosslock/n/h/");
-    // As if a day had passed.
-    server.revoke(server.lease_of(&entered[0]));
-    assert!(server.keys("crosslock/n/h/").is_empty());
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
-    let guard = take(&locker);
-    assert_eq!(server.keys("crosslock/n/h/").len(), 1);
-    guard.unlock().unwrap();
-    let mute = with(&server, |builder| builder.ttl(LONG));
-    drop(take(&mute));
-    assert!(server.keys("").is_empty());
-}
-
-#[test]
-fn holder_says_again_that_it_was_let_in() {
-    let server = Etcd::start();
-    let locker = with(&server, |builder| builder.ttl(crate::TTL));
-    let guard = take(&locker);
-    let entered = server.keys("crosslock/n/h/");
-    for is_revoked in [false, true] {
-        // Then also the lease of what has to be told is one of those that aren't there.
-        if is_revoked {
-            server.revoke(server.lease_of(&entered[0]));
-        } else {
-            server.delete_all("crosslock/n/h/");
-        }
-        wait_until("it says so again", PATIENCE, || {
-            server.keys("crosslock/n/h/") == entered
-        });
-    }
-    guard.unlock().unwrap();
     assert!(server.keys("").is_empty());
 }
 

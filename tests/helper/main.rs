@@ -20,7 +20,6 @@ mod namespaces;
 mod opening;
 mod orders;
 #[path = "../waiting/pending.rs"]
-#[expect(dead_code, reason = "the tests use more of it")]
 mod pending;
 mod places;
 mod resources;
@@ -31,8 +30,6 @@ mod strace;
 mod tasks;
 mod telling;
 mod tools;
-#[cfg(feature = "value")]
-mod values;
 mod waiting;
 
 use std::env;
@@ -77,15 +74,7 @@ const ROLES: &[Role] = &[
     ("opens and logs", telling::open_and_log),
     ("starts no threads", limits::start_no_threads),
     ("waits for many", waiting::wait_for_many),
-    ("hands over and keeps", waiting::hand_over_and_keep),
     ("waits with its threads", waiting::wait_with_threads),
-    ("contends", waiting::contend_for_long),
-    #[cfg(feature = "value")]
-    ("locks sets", values::lock_sets),
-    #[cfg(feature = "value")]
-    ("reads or writes", values::read_or_write),
-    #[cfg(feature = "value")]
-    ("increments and notes", values::increment_and_note),
     #[cfg(feature = "file")]
     ("takes turns", directory::take_turns),
     #[cfg(feature = "file")]
@@ -122,10 +111,6 @@ const ROLES: &[Role] = &[
     (
         "closes without an answer",
         resources::close_without_an_answer,
-    ),
-    (
-        "lets calls run out of time",
-        resources::let_calls_run_out_of_time,
     ),
     ("waits for many names", resources::wait_for_many_names),
     #[cfg(feature = "delay")]

@@ -239,33 +239,6 @@ fn wait_for_renewal(guard: &LockGuard) {
     });
 }
 
-/// In a process of its own, in which no other test has threads.
-pub(crate) fn let_calls_run_out_of_time() {
-    let server = support::RedisServer::start();
-    let lock = Locker::open(&server.url()).unwrap();
-    drop(lock.lock("a").unwrap());
-    server.stop();
-    thread::scope(|scope| {
-        for n in 0..8 {
-            let lock = &lock;
-            scope.spawn(move || {
-                for round in 0..5 {
-                    let name = format!("{n}-{round}");
-                    assert!(lock.try_lock_for(&name, Duration::from_millis(1)).is_err());
-                }
-            });
-        }
-    });
-    assert_eq!(threads_named("crosslock-release"), 1);
-    server.cont();
-    wait_until("all of them are released", PATIENCE, || {
-        server.keys().iter().all(|key| key.ends_with(":fence"))
-    });
-    wait_until("the thread ends", PATIENCE, || {
-        threads_named("crosslock-release") == 0
-    });
-}
-
 /// Waits for many names, and tells what that takes.
 pub(crate) fn wait_for_many_names() {
     let before = sockets();

@@ -194,21 +194,6 @@ fn threads_that_wait_for_each_other_are_warned() {
 }
 
 #[test]
-fn thread_that_waits_for_permits_is_not_warned() {
-    each_engine(|lock, engine| {
-        let name = format!("permits-{engine}");
-        let Ok(semaphore) = lock.semaphore(&name, 1) else {
-            return;
-        };
-        let permit = semaphore.acquire().unwrap();
-        assert!(semaphore.try_acquire_for(SHORT).unwrap().is_none());
-        assert_eq!(count(&name, Level::Warn, OWN), 0, "{engine}");
-        assert_eq!(count(&name, Level::Debug, "waiting for"), 1, "{engine}");
-        drop(permit);
-    });
-}
-
-#[test]
 fn another_number_of_permits_is_warned_of_where_it_keeps_a_call_waiting() {
     each_url(|url, engine| {
         // Calls that wait look again after a third of it.

@@ -95,8 +95,6 @@ fn guard_and_locker_may_be_dropped_by_the_observer_of_their_loss() {
     });
 }
 
-const LEASE: Duration = Duration::from_millis(200);
-
 #[derive(Default)]
 struct Panicking(AtomicUsize);
 
@@ -133,37 +131,4 @@ fn calls_are_as_without_it() {
         });
         assert!(locker.try_lock("calls").unwrap().is_some(), "{url}");
     });
-}
-
-#[test]
-fn guard_that_a_panic_drops_releases() {
-    each_url(|url| {
-        let (locker, observer) = panicking(url, |builder| builder);
-        let panicked = thread::scope(|scope| {
-            let holder = scope.spawn(|| {
-                let _guard = locker.lock("unwinding").unwrap();
-                panic!("a holder panics on purpose");
-            });
-            holder.join()
-        });
-        assert!(panicked.is_err());
-        assert_eq!(observer.0.load(Ordering::SeqCst), 2, "{url}");
-        assert!(locker.lock("unwinding").unwrap().was_abandoned(), "{url}");
-    });
-}
-
-#[test]
-fn leases_are_renewed_and_their_losses_are_noticed() {
-    let (locker, observer) = panicking("memory:", |builder| {
-        builder.ttl(10 * LEASE).renew_every(SHORT)
-    });
-    let guard = locker.lock("renewing").unwrap();
-    wait_until("renewals", PATIENCE, || {
-        observer.0.load(Ordering::SeqCst) >= 10
-    });
-    assert!(guard.is_held());
-    let (locker, _) = panicking("memory:", |builder| builder.ttl(LEASE).renew(false));
-    let other = locker.lock("losing").unwrap();
-    other.lost().recv().unwrap();
-    assert!(locker.lock("losing").is_ok());
 }

@@ -36,18 +36,6 @@ fn call_that_need_not_wait_has_one_event() {
 }
 
 #[test]
-fn call_that_finds_the_lock_taken_and_does_not_wait_tells_nothing() {
-    each_url(|url| {
-        let (holder, _) = observed(url, |builder| builder);
-        let (locker, kept) = observed(url, |builder| builder);
-        let guard = holder.lock("taken").unwrap();
-        assert!(locker.try_lock("taken").unwrap().is_none());
-        assert_eq!(kept.of("taken"), []);
-        drop(guard);
-    });
-}
-
-#[test]
 fn call_that_waits_for_another_process_tells_when_it_waits_and_when_it_has_the_lock() {
     each_url(|url| {
         let (holder, _) = observed(url, |builder| builder);
@@ -206,19 +194,6 @@ fn call_that_waited_in_vain_gave_up_with_its_error() {
             assert_eq!(error.is_empty(), expected.is_empty(), "{url}: {error}");
             assert!(waited >= SHORT || !expected.is_empty(), "{url}: {waited:?}");
         }
-    });
-}
-
-/// Behind a thread of the same locker, which the engine isn't asked for.
-#[test]
-fn thread_whose_time_is_over_behind_another_gave_up() {
-    each_url(|url| {
-        let (locker, kept) = observed(url, |builder| builder);
-        let _guard = locker.lock("behind").unwrap();
-        assert!(locker.try_lock_for("behind", SHORT).unwrap().is_none());
-        let gave_up = |told: &Told| matches!(told, Told::GaveUp { error: None, .. });
-        assert_eq!(kept.count("behind", gave_up), 1, "{url}");
-        assert_eq!(kept.count("behind", is_waiting), 1, "{url}");
     });
 }
 

@@ -2,9 +2,6 @@
 
 use std::thread;
 
-#[cfg(feature = "redis")]
-use crosslock::LockGuard;
-
 use super::*;
 
 /// The tokens that were acquired, and those of which an end was told.
@@ -133,14 +130,6 @@ fn guard_that_is_passed_on_is_released_and_acquired_by_who_adopts_it() {
 }
 
 #[test]
-fn forgotten_guard_is_held_on() {
-    let (locker, kept) = observed("memory:", |builder| builder);
-    std::mem::forget(locker.lock("forgotten").unwrap());
-    let told = kept.of("forgotten");
-    assert!(matches!(told[..], [Told::Acquired { .. }]), "{told:?}");
-}
-
-#[test]
 fn lock_that_is_broken_tells_of_how_many_leases() {
     each_url(|url| {
         let (holder, theirs) = observed(url, |builder| builder);
@@ -156,22 +145,4 @@ fn lock_that_is_broken_tells_of_how_many_leases() {
         drop(guard);
         assert_lost(&theirs.of("broken"), LostReason::Broken, url);
     });
-}
-
-/// The server is gone when it ends.
-#[cfg(feature = "redis")]
-#[test]
-fn guard_whose_release_or_downgrade_fails_is_released() {
-    let ends: [fn(LockGuard) -> bool; 2] = [
-        |guard| guard.unlock().is_err(),
-        |guard| guard.downgrade().is_err(),
-    ];
-    for end in ends {
-        let server = RedisServer::start();
-        let (locker, kept) = observed(&server.url(), |builder| builder);
-        let guard = locker.write("unanswered").unwrap();
-        server.kill();
-        assert!(end(guard));
-        assert_held_and_released(&kept, "unanswered", 1, "redis:");
-    }
 }

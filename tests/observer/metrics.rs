@@ -75,15 +75,6 @@ impl Series {
     fn values(&self, key: &str) -> Vec<f64> {
         get(&self.histograms, key).0.lock().unwrap().clone()
     }
-
-    /// The keys of all series that have this in them.
-    fn keys_with(&self, text: &str) -> Vec<String> {
-        let counters: Vec<_> = self.counters.lock().unwrap().keys().cloned().collect();
-        let gauges: Vec<_> = self.gauges.lock().unwrap().keys().cloned().collect();
-        let histograms: Vec<_> = self.histograms.lock().unwrap().keys().cloned().collect();
-        let all = [counters, gauges, histograms].concat().into_iter();
-        all.filter(|key| key.contains(text)).collect()
-    }
 }
 
 impl Recorder for &'static Series {
@@ -194,22 +185,6 @@ fn losses_and_vain_waits_are_counted_by_their_reasons() {
 }
 
 #[test]
-fn names_are_no_label_by_themselves() {
-    let series = series();
-    let locker = measured("m-names", MetricsObserver::new(), |builder| builder);
-    for number in 0..1_000 {
-        drop(locker.lock(&number.to_string()).unwrap());
-    }
-    let keys = series.keys_with("namespace=m-names");
-    // Acquired, held, and the two histograms.
-    assert_eq!(keys.len(), 4, "{keys:?}");
-    assert_eq!(
-        series.count("crosslock_acquired_total{namespace=m-names}"),
-        1_000
-    );
-}
-
-#[test]
 fn function_labels_those_that_it_wants_to() {
     let series = series();
     let observer = MetricsObserver::labelled(|namespace, name| {
@@ -247,27 +222,6 @@ fn outages_and_renewals_that_fail_are_counted() {
     drop(guard);
     assert!(series.count("crosslock_outages_total{namespace=m-outages}") >= 1);
     assert!(series.count("crosslock_renewals_failed_total{namespace=m-outages}") >= 1);
-}
-
-#[test]
-fn gauges_are_zero_after_a_storm() {
-    let series = series();
-    let short = |builder: LockerBuilder| builder.ttl(2 * SHORT).renew(false);
-    let locker = measured("m-storm", MetricsObserver::new(), short);
-    thread::scope(|scope| {
-        for number in 0..storms::THREADS {
-            let locker = &locker;
-            scope.spawn(move || storms::work(locker, number));
-        }
-    });
-    assert!(series.count("crosslock_lost_total{namespace=m-storm,reason=expired}") > 0);
-    for gauge in ["held", "waiting"] {
-        let key = format!("crosslock_{gauge}{{namespace=m-storm}}");
-        assert_eq!(series.gauge(&key), 0.0, "{gauge}");
-    }
-    let begun = series.count("crosslock_acquired_total{namespace=m-storm}");
-    let holds = series.values("crosslock_hold_seconds{namespace=m-storm}");
-    assert_eq!(begun, holds.len() as u64);
 }
 
 /// Those of the table on the page, which is that of the module.

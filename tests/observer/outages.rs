@@ -2,8 +2,6 @@
 
 use std::thread;
 
-use support::Proxy;
-
 use super::*;
 
 fn began(told: &Told) -> bool {
@@ -59,21 +57,6 @@ fn call_that_goes_on_in_an_outage_tells_of_its_beginning_and_end() {
     assert!(engine.starts_with("redis://"), "{engine}");
     assert!(error.contains("(Unavailable {"), "{error}");
     assert!(lasted >= SHORT, "{lasted:?}");
-}
-
-#[test]
-fn call_that_ends_in_an_outage_tells_of_its_beginning() {
-    let server = RedisServer::start();
-    let (locker, kept) = observed(&server.url(), |builder| {
-        builder.outage_timeout(Duration::ZERO)
-    });
-    server.kill();
-    assert!(locker.lock("ending").is_err());
-    assert!(locker.try_lock("trying").is_err());
-    for name in ["ending", "trying"] {
-        let told = kept.of(name);
-        assert!(matches!(told[..], [Told::OutageBegan { .. }]), "{told:?}");
-    }
 }
 
 #[test]
@@ -137,21 +120,4 @@ fn lease_that_is_lost_in_an_outage_has_no_end_of_it() {
             .iter()
             .any(|told| matches!(told, Told::Released { .. }))
     );
-}
-
-/// The guard cuts the renewal short that is on the wire: that is no failure of it.
-#[test]
-fn renewal_that_a_drop_cuts_short_is_no_failure() {
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let (locker, kept) = observed(&proxy.url(), |builder| builder.renew_every(SHORT));
-    let guard = locker.lock("cut-short").unwrap();
-    server.stop();
-    let before = proxy.requests();
-    wait_until("a renewal", PATIENCE, || proxy.requests() > before);
-    drop(guard);
-    server.cont();
-    drop(locker.lock("cut-short").unwrap());
-    assert_eq!(kept.count("cut-short", failed), 0);
-    assert_eq!(kept.count("cut-short", began), 0);
 }

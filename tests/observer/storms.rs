@@ -106,22 +106,3 @@ fn guard_whose_locker_is_closed_is_lost_once() {
         assert!(held >= SHORT, "{url}: {held:?}");
     });
 }
-
-/// Some are closed between the grant and the guard.
-#[test]
-fn what_began_has_ended_when_the_locker_is_closed() {
-    each_url(|url| {
-        let (locker, kept) = observed(url, |builder| builder);
-        thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| while locker.lock("closed-storm").map(drop).is_ok() {});
-            }
-            wait_until("a few turns, and a wait", PATIENCE, || {
-                let told = kept.of("closed-storm");
-                told.len() > 100 && told.contains(&Told::Waiting)
-            });
-            locker.close();
-        });
-        assert_balanced(&kept.of("closed-storm"), url);
-    });
-}

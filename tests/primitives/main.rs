@@ -4,18 +4,12 @@
 
 mod attacks;
 mod commands;
-mod crashes;
 mod late_copies;
-mod lost_replies;
-mod several;
-mod turns;
-mod values;
 
 use std::time::Duration;
 
-use crosslock::{LockGuard, Locker};
-use support::puppet::{TTL, URL};
-use support::{RedisServer, Stopwatch, wait_until, within};
+use crosslock::Locker;
+use support::{RedisServer, wait_until};
 
 /// The lock of most tests, and where it is.
 const NAME: &str = "n";
@@ -33,17 +27,6 @@ const fn millis(number: u64) -> Duration {
 
 fn open(server: &RedisServer) -> Locker {
     Locker::open(&server.url()).unwrap()
-}
-
-/// Lets its lease run out.
-fn abandon(server: &RedisServer, take: impl FnOnce(&Locker) -> LockGuard) -> u64 {
-    let builder = Locker::builder(&server.url()).ttl(millis(100));
-    let lock = builder.renew(false).build().unwrap();
-    let guard = take(&lock);
-    let token = guard.fencing_token();
-    std::mem::forget(guard);
-    wait_until("the lease to end", PATIENCE, || server.get(LOCK).is_none());
-    token
 }
 
 /// Waits until so many stand in the line of those that want the lock exclusively, or permits.

@@ -2,8 +2,7 @@
 
 use super::places::Place;
 use super::*;
-use support::puppet::SCRIPT;
-use support::{Child, RedisServer, SentinelSet, wait_until};
+use support::{Child, RedisServer, wait_until};
 
 #[test]
 fn forked_children_are_notified_as_their_parent_is() {
@@ -36,35 +35,4 @@ fn forked_child_closes_the_idle_connections_that_it_inherited() {
     // fork.
     let lease = Duration::from_secs(60);
     Place::redis().succeeds_with("forks with idle connections", lease);
-}
-
-#[test]
-fn forked_child_finds_the_next_master_and_leaves_the_guard_to_its_parent() {
-    let set = SentinelSet::start();
-    let script = "
-        lock parents
-        fork
-            wait forked
-            copy parents
-            lock childs
-            unlock childs
-            taken parents
-        end
-        join
-        verify parents
-        taken parents
-        unlock parents
-    ";
-    // They last longer than a failover.
-    let args = [(URL, &*set.url()), (TTL, "9000"), (SCRIPT, script)];
-    let mut child = Child::spawn("script", &args);
-    child.wait_for("forked", PATIENCE);
-    set.wait_until_settled();
-    set.failover();
-    // Until then the old master says that it has released what the new one has.
-    set.wait_until_settled();
-    child.tell("go on");
-    assert!(child.wait(PATIENCE).success());
-    let keys = set.member(set.master()).keys();
-    assert!(keys.iter().all(|key| key.ends_with(":fence")), "{keys:?}");
 }

@@ -6,11 +6,6 @@ use super::places::{Place, in_each_place};
 use super::*;
 use support::puppet::Puppet;
 
-#[cfg(feature = "redis")]
-use std::time::Instant;
-#[cfg(feature = "redis")]
-use support::{RedisServer, Stopwatch};
-
 /// A process that holds "a", and its token.
 pub(super) fn holder(url: &str, ttl: Duration) -> (Puppet, u64) {
     let mut holder = Puppet::start(url, ttl);
@@ -21,41 +16,6 @@ pub(super) fn holder(url: &str, ttl: Duration) -> (Puppet, u64) {
 
 /// How a holder ends.
 pub(super) const ENDS: [fn(&mut Puppet); 2] = [Puppet::kill, Puppet::exit];
-
-/// Neither earlier nor much later.
-#[cfg(feature = "redis")]
-#[test]
-fn holder_that_ends_leaves_its_lock_to_the_ttl_on_redis() {
-    ENDS.into_iter()
-        .for_each(next_gets_in_after_the_remaining_ttl);
-}
-
-#[cfg(feature = "redis")]
-fn next_gets_in_after_the_remaining_ttl(end: fn(&mut Puppet)) {
-    const LEASE: Duration = Duration::from_millis(900);
-    let server = RedisServer::start();
-    let lock = Locker::open(&server.url()).unwrap();
-    let (mut child, token) = holder(&server.url(), LEASE);
-    end(&mut child);
-    let watch = Stopwatch::start();
-    // Read before asking: the lock can't be free earlier than so much later.
-    let asked = Instant::now();
-    let remaining = u64::try_from(server.pttl("{crosslock:a}")).expect("the lock is still there");
-    let remaining = Duration::from_millis(remaining);
-    let guard = lock.lock("a").unwrap();
-    let waited = asked.elapsed();
-    // The server's time to live is rounded to milliseconds.
-    let least = remaining.saturating_sub(Duration::from_millis(1));
-    assert!(
-        waited >= least,
-        "in after {waited:?}, not after {remaining:?}"
-    );
-    watch.assert_took(waited, remaining);
-    assert!(guard.was_abandoned());
-    assert!(guard.fencing_token() > token);
-    guard.unlock().unwrap();
-    assert!(!lock.lock("a").unwrap().was_abandoned());
-}
 
 #[cfg(feature = "file")]
 #[test]

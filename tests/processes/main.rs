@@ -10,8 +10,6 @@ mod holders;
 #[cfg(feature = "redis")]
 mod passing;
 mod places;
-#[cfg(any(feature = "etcd", feature = "zookeeper"))]
-mod sessions;
 mod users;
 mod waiters;
 

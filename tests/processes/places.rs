@@ -116,11 +116,6 @@ impl Place {
         })
     }
 
-    #[cfg(any(feature = "etcd", feature = "zookeeper"))]
-    pub(super) fn line(&self) -> Vec<String> {
-        (self.line)()
-    }
-
     /// A process in this role, with leases that last.
     pub(super) fn succeeds(&self, role: &str) {
         self.succeeds_with(role, self.lasting);

@@ -6,13 +6,8 @@ use std::fs;
 use crosslock::LockGuard;
 
 use super::*;
-#[cfg(feature = "redis")]
-use support::RedisServer;
 use support::puppet::Puppet;
 use support::wait_until;
-
-#[cfg(feature = "redis")]
-const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// Kills a process that waits for "a", which `guard` holds, when it `waits`.
 fn terminate_a_waiter(url: &str, guard: &LockGuard, waits: impl FnOnce()) {
@@ -22,28 +17,6 @@ fn terminate_a_waiter(url: &str, guard: &LockGuard, waits: impl FnOnce()) {
     waiter.terminate();
     assert!(!waiter.has_answered());
     guard.verify().unwrap();
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn terminated_waiter_leaves_nothing_on_redis() {
-    let server = RedisServer::start();
-    let lock = Locker::open(&server.url()).unwrap();
-    let guard = lock.lock("a").unwrap();
-    let clients = server.connected_clients();
-    terminate_a_waiter(&server.url(), &guard, || {
-        wait_until("it is in line", PATIENCE, || server.keys().len() == 4);
-    });
-    for key in ["{crosslock:a}:queue", "{crosslock:a}:waiters"] {
-        assert!((1..=DAY_MS).contains(&server.pttl(key)), "{key}");
-    }
-    wait_until("its connections to be closed", PATIENCE, || {
-        server.connected_clients() <= clients
-    });
-    guard.unlock().unwrap();
-    assert_eq!(server.keys(), ["{crosslock:a}:fence"]);
-    let next = lock.try_lock("a").unwrap().expect("nobody waits");
-    assert!(!next.was_abandoned());
 }
 
 #[cfg(feature = "file")]

@@ -55,11 +55,9 @@ impl Child {
         Self::spawn_by(command, role, args)
     }
 
-    /// Runs this program again, as another user if one is given: [`is_child`] says there what it is to do.
-    pub fn spawn_self_as(uid: Option<u32>, role: &str, args: &[(&str, &str)]) -> Self {
-        let mut command = Command::new("/proc/self/exe");
-        become_user(&mut command, uid);
-        Self::spawn_by(command, role, args)
+    /// Runs this program again: [`is_child`] says there what it is to do.
+    pub fn spawn_self(role: &str, args: &[(&str, &str)]) -> Self {
+        Self::spawn_by(Command::new("/proc/self/exe"), role, args)
     }
 
     fn spawn_by(mut command: Command, role: &str, args: &[(&str, &str)]) -> Self {

@@ -85,12 +85,6 @@ impl Puppet {
         self.0.has_said("done")
     }
 
-    /// Waits until it says that its call waits. Only those on files say so.
-    #[track_caller]
-    pub fn waits_in_line(&mut self) {
-        self.0.wait_for("waits", PATIENCE);
-    }
-
     /// Has it exit, with all that it holds.
     #[track_caller]
     pub fn exit(&mut self) {
@@ -137,16 +131,6 @@ impl Puppet {
             since: Duration::from_nanos(words[1].parse().unwrap()),
             abandoned: words[2].parse().unwrap(),
         }
-    }
-
-    /// Whether it has said that it has the lock, and nobody has asked.
-    pub fn has_said_that_it_holds(&mut self) -> bool {
-        self.0.has_said("done token")
-    }
-
-    /// Whether the server says that its lock is its own.
-    pub fn verifies(&mut self) -> bool {
-        self.ask("verify") == "ok"
     }
 
     /// Has it release the lock that it keeps.

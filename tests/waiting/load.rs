@@ -182,25 +182,3 @@ fn channel_is_given_up_when_nobody_waits_and_heard_again_when_somebody_does() {
     let comes = heard_waiter(&server, &lock, "one");
     pass_on(one, &comes);
 }
-
-#[test]
-fn waiters_of_a_user_who_may_not_give_up_channels_are_served() {
-    let rule = "user stays on >secret ~* &* +@all -unsubscribe";
-    let server = RedisServer::builder().acl(&[rule]).start();
-    let holder = Locker::open(&server.url()).unwrap();
-    let lock = Locker::builder(&server.url_as("stays:secret")).ttl(LONG);
-    let lock = lock.build().unwrap();
-    let hold = |namespace: &str| holder.with_namespace(namespace).unwrap().lock("a").unwrap();
-    let (one, other) = (hold("one"), hold("other"));
-    let stays = heard_waiter(&server, &lock, "one");
-    let goes = heard_waiter(&server, &lock, "other");
-    pass_on(other, &goes);
-    wait_until("it is refused", GIVEN_UP_WITHIN, || {
-        server.rejected_calls("unsubscribe") > 0
-    });
-    let other = hold("other");
-    let comes = heard_waiter(&server, &lock, "other");
-    pass_on(other, &comes);
-    pass_on(one, &stays);
-    assert_eq!(server.command_calls("subscribe"), 3);
-}

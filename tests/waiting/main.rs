@@ -5,15 +5,9 @@
 #[cfg(feature = "redis")]
 mod cancel;
 #[cfg(feature = "redis")]
-mod close;
-#[cfg(feature = "redis")]
-mod crashes;
-#[cfg(feature = "redis")]
 mod errors;
 #[cfg(feature = "file")]
 mod files;
-#[cfg(feature = "redis")]
-mod giving_up;
 #[cfg(feature = "redis")]
 mod hand_over;
 #[cfg(feature = "redis")]
@@ -30,7 +24,6 @@ mod values;
 #[cfg(feature = "redis")]
 mod watch;
 
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -56,19 +49,4 @@ const fn millis(millis: u64) -> Duration {
 /// A number that only a reader of the output judges.
 fn report(what: &str, number: impl std::fmt::Debug) {
     println!("{what}: {number:?}");
-}
-
-#[cfg(feature = "redis")]
-fn median(mut of: Vec<Duration>) -> Duration {
-    of.sort();
-    of[of.len() / 2]
-}
-
-/// A timed call for a lock that is taken. Where the machine stands still at its end, no answer comes in time.
-#[track_caller]
-fn wait_in_vain(lock: &Locker, name: &str, timeout: Duration) {
-    match lock.try_lock_for(name, timeout) {
-        Ok(None) | Err(Error::Unavailable { .. }) => {}
-        other => panic!("{other:?}"),
-    }
 }

@@ -49,19 +49,6 @@ impl<T> Pending<T> {
         self.outcome().unwrap()
     }
 
-    /// The same for a call that does so much that it depends on the machine how long it takes.
-    #[track_caller]
-    pub(crate) fn result_of_much(&self) -> T {
-        let outcome = self.outcome.recv_timeout(10 * PATIENCE);
-        outcome.expect("it never returned").unwrap()
-    }
-
-    /// Whether it has returned. What it gave is lost then, so this is for assertions.
-    #[cfg(feature = "redis")]
-    pub(crate) fn is_over(&self) -> bool {
-        self.outcome.try_recv().is_ok()
-    }
-
     /// Waits until the thread sleeps: that it stands in the local queue can't be seen otherwise.
     #[track_caller]
     pub(crate) fn wait_until_asleep(&self) {

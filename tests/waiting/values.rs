@@ -7,7 +7,6 @@ use crosslock::{Mutex, MutexGuard};
 
 use super::*;
 use support::RedisServer;
-use support::puppet::Puppet;
 
 const CHANNEL: &str = "{crosslock:a}:value";
 
@@ -97,83 +96,5 @@ fn change_that_nobody_waits_for_costs_one_command_to_tell_of() {
         all - of("evalsha"),
         9,
         "a cycle, GET, SET and PUBLISH: {made:?}"
-    );
-}
-
-#[test]
-fn waiters_hear_again_after_their_connection_was_lost() {
-    let server = RedisServer::start();
-    let [ours, theirs] = [(); 2].map(|()| number(&Locker::open(&server.url()).unwrap()));
-    for round in 1..=10 {
-        let waits = await_least(&theirs, round);
-        wait_for_watches(&server, 1);
-        server.query::<usize>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-        let watch = Stopwatch::start();
-        ours.set(round).unwrap();
-        assert_eq!(waits.join().unwrap(), round);
-        watch.assert_within(millis(1_000));
-    }
-}
-
-#[test]
-fn user_that_may_not_hear_of_values_looks_for_them_and_hears_of_grants() {
-    let rule = "user deaf on >secret ~* resetchannels &*:inbox:* +@all";
-    let server = RedisServer::builder().acl(&[rule]).start();
-    let ours = number(&Locker::open(&server.url()).unwrap());
-    let deaf = Locker::open(&server.url_as("deaf:secret")).unwrap();
-    let waits = await_least(&number(&deaf), 1);
-    // The first is that of the lock, which it has released by then.
-    wait_until("some looks", PATIENCE, || {
-        calls(&server).get("get").is_some_and(|looks| *looks > 3)
-    });
-    // The channel that is refused costs the others nothing.
-    let guard = ours.lock().unwrap();
-    let grants = waiting(&deaf, "a");
-    wait_for_line(&server, 1);
-    wait_for_inboxes(&server, 1);
-    let watch = Stopwatch::start();
-    drop(guard);
-    drop(grants.result());
-    watch.assert_within(millis(500));
-    let watch = Stopwatch::start();
-    ours.set(1).unwrap();
-    assert_eq!(waits.join().unwrap(), 1);
-    watch.assert_within(millis(1_000));
-}
-
-#[test]
-fn next_leads_and_is_told_of_soon_after_the_leader_was_killed() {
-    const LEASE: Duration = millis(600);
-    let server = RedisServer::start();
-    let [here, there] = [(); 2].map(|()| Locker::open(&server.url()).unwrap());
-    let (here, there) = (here.election("a").unwrap(), there.election("a").unwrap());
-    let mut took = Vec::new();
-    for _ in 0..5 {
-        // By what others see, whoever holds the lock leads.
-        let mut killed = Puppet::start(&server.url(), LEASE);
-        killed.lock("a");
-        killed.holding();
-        let leaders = there.observe().unwrap();
-        let first = leaders.recv_timeout(PATIENCE).unwrap().expect("it leads");
-        assert_eq!(first.pid, killed.pid());
-        let campaign = thread::spawn({
-            let here = here.clone();
-            move || here.campaign().unwrap()
-        });
-        wait_for_line(&server, 1);
-        let watch = Stopwatch::start();
-        killed.kill();
-        let leadership = campaign.join().unwrap();
-        took.push(watch.assert_within(LEASE + millis(50)));
-        assert!(leadership.was_abandoned());
-        let token = Some(leadership.fencing_token());
-        let next = || leaders.recv_timeout(PATIENCE).unwrap();
-        wait_until("the next leader", PATIENCE, || {
-            next().map(|one| one.token) == token
-        });
-    }
-    report(
-        "the next led so long after the kill, with a ttl of 600 ms",
-        took,
     );
 }

@@ -5,53 +5,7 @@ use crosslock::Error;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
-use support::{BlackHole, Fault, Stopwatch};
-
-#[test]
-fn black_holes_among_hosts_cost_little() {
-    let (server, holes) = (setup().start(), [(); 2].map(|()| BlackHole::start()));
-    let [first, last] = holes.each_ref().map(BlackHole::addr);
-    // Which host comes first is random.
-    for _ in 0..6 {
-        let url = format!("zk://{first},{},{last}/", server.addr());
-        let began = Instant::now();
-        let locker = open(&url);
-        assert!(began.elapsed() < PATIENCE / 3, "{:?}", began.elapsed());
-        assert_works(&locker);
-    }
-}
-
-#[test]
-fn nothing_but_black_holes_is_told_in_time() {
-    let holes = [(); 2].map(|()| BlackHole::start());
-    let [first, last] = holes.each_ref().map(BlackHole::addr);
-    let watch = Stopwatch::start();
-    let timeout = millis(400);
-    let opened = builder(&format!("zk://{first},{last}/"))
-        .connect_timeout(timeout)
-        .build();
-    support::assert_like!(opened, Err(Error::Unavailable { .. }));
-    assert!(watch.assert_within(timeout) >= timeout);
-}
-
-#[test]
-fn host_that_falls_silent_is_left() {
-    let ensemble = setup().proxies().ensemble(3);
-    let hole = BlackHole::start();
-    let url = ensemble
-        .url()
-        .replacen("zk://", &format!("zk://{},", hole.addr()), 1);
-    let locker = open(&url);
-    let guard = held(&locker);
-    for _ in 0..2 {
-        let at = with_session(&ensemble);
-        ensemble.member(at).proxy().set(Fault::BlackHole);
-        assert_outlasts_ttl(&guard);
-        ensemble.member(at).proxy().set(Fault::None);
-    }
-    drop(guard);
-    assert_works(&locker);
-}
+use support::Fault;
 
 /// A listener that sends this to whoever connects, and hangs up.
 fn says(words: &'static [u8]) -> SocketAddr {

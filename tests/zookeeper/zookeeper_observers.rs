@@ -7,7 +7,7 @@ use log::{LevelFilter, Log, Metadata, Record};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once};
-use support::{Fault, Stopwatch};
+use support::Fault;
 
 /// Blocks when it is called for the first time, until the test has dropped the other end.
 struct Blocks {
@@ -74,77 +74,6 @@ fn observer_that_blocks_costs_no_other_lock() {
     observing.wait();
     assert_eq!(loss(&guards[0]), LostReason::Broken);
     assert_outlasts_ttl(&guards[1]);
-}
-
-#[test]
-fn guards_are_told_of_the_end_of_their_session_while_an_observer_blocks() {
-    // Their leases last for longer than the test waits.
-    let setup = setup().proxies().config("maxSessionTimeout", "90000");
-    let server = setup.start();
-    let (observer, blocked) = blocks();
-    let builder = builder(&format!("{}?tick=200ms", server.url())).observer(observer);
-    let locker = builder.ttl(3 * PATIENCE).build().expect("open");
-    let guards = ["a", "b", "c"].map(|name| held_in(&locker, name));
-    let observing = blocked;
-    let id = session_at(&server);
-    server.proxy().set(Fault::Refuse);
-    server.expire(id);
-    server.proxy().set(Fault::None);
-    observing.wait();
-    let watch = Stopwatch::start();
-    guards.iter().for_each(|guard| _ = loss(guard));
-    // Not by their next renewals.
-    watch.assert_within(PATIENCE / 3);
-    assert_works(&locker);
-}
-
-/// Has a guard and its locker, and drops them when it is told of a loss.
-#[derive(Default)]
-struct Ends {
-    has: Mutex<Option<(crosslock::LockGuard, crosslock::Locker)>>,
-    has_ended: AtomicBool,
-}
-
-impl Observer for Ends {
-    fn event(&self, event: &Event<'_>) {
-        if !matches!(event, Event::Lost { .. }) {
-            return;
-        }
-        let had = self.has.lock().expect("no panic").take();
-        if let Some((guard, locker)) = had {
-            drop(guard);
-            locker.close();
-            drop(locker);
-            self.has_ended.store(true, Relaxed);
-        }
-    }
-}
-
-#[test]
-fn guard_and_locker_may_be_dropped_by_the_observer_of_their_loss() {
-    for is_session in [false, true] {
-        let server = setup().proxies().start();
-        let ends = Arc::new(Ends::default());
-        let locker = builder(&server.url()).observer(ends.clone()).build();
-        let locker = locker.expect("open");
-        let guard = held_in(&locker, "a");
-        let session = session_at(&server);
-        *ends.has.lock().expect("no panic") = Some((guard, locker));
-        if is_session {
-            server.proxy().set(Fault::Refuse);
-            server.expire(session);
-            server.proxy().set(Fault::None);
-        } else {
-            let broken = open(&server.url()).break_lock("a").expect("break_lock");
-            assert_eq!(broken.len(), 1);
-        }
-        support::wait_until("the observer to end", PATIENCE, || {
-            ends.has_ended.load(Relaxed)
-        });
-        support::wait_until("all to end", PATIENCE, || Arc::strong_count(&ends) == 1);
-        let other = open(&server.url());
-        assert!(other.try_lock_for("a", PATIENCE).expect("lock").is_some());
-    }
 }
 
 /// Blocks on lines about a server that a test has named.

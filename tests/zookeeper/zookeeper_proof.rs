@@ -2,9 +2,7 @@
 //! majority cost little.
 
 use super::*;
-use std::sync::mpsc;
 use std::thread;
-use support::Thread;
 
 /// Servers that are cut off from each other notice that late, and serve meanwhile.
 fn slow_to_notice() -> Ensemble {
@@ -79,40 +77,6 @@ fn replaced_leader_that_goes_on_extends_no_lease() {
 }
 
 #[test]
-fn session_leaves_a_server_that_is_cut_off_from_its_leader() {
-    let ensemble = slow_to_notice();
-    let leader = ensemble.leader();
-    let locker = open(&ensemble.url());
-    let guard = held(&locker);
-    for _ in 0..2 {
-        let at = with_session(&ensemble);
-        if at == leader {
-            ensemble.member(leader).proxy().set(support::Fault::Refuse);
-            assert_outlasts_ttl(&guard);
-            ensemble.member(leader).proxy().set(support::Fault::None);
-            continue;
-        }
-        ensemble.cut(at, leader);
-        assert_outlasts_ttl(&guard);
-        return;
-    }
-    panic!("the session stays at the leader");
-}
-
-#[test]
-fn guard_outlives_the_leader() {
-    let ensemble = setup().ensemble(3);
-    let leader = ensemble.leader();
-    let url = ensemble.member((leader + 1) % 3).url();
-    let locker = open(&url);
-    let guard = held(&locker);
-    ensemble.kill(leader);
-    assert_outlasts_ttl(&guard);
-    drop(guard);
-    assert_works(&locker);
-}
-
-#[test]
 fn reader_after_a_downgrade_counts_no_longer_than_the_session_is_proven() {
     let tick = millis(500);
     let server = ZooKeeper::setup().tick(tick).start();
@@ -125,73 +89,4 @@ fn reader_after_a_downgrade_counts_no_longer_than_the_session_is_proven() {
     let left = reading.remaining();
     assert!(left <= ttl - tick, "{left:?}");
     assert!(reading.is_held());
-}
-
-const WAITERS: usize = 20;
-
-/// Longer than an election takes on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
-
-/// How many connections clients have made so far.
-fn connects(ensemble: &Ensemble) -> u64 {
-    let members = ensemble.members().iter();
-    members.map(|member| member.proxy().accepted()).sum()
-}
-
-fn patient(ensemble: &Ensemble, ttl: Duration) -> Locker {
-    let url = ensemble.url().replace("127.0.0.1", "localhost") + "?tick=200ms";
-    let builder = builder(&url).ttl(ttl).outage_timeout(2 * LONG);
-    builder.build().expect("open")
-}
-
-/// Kills all but the leader, which hangs up on its clients then.
-fn kill_the_majority(ensemble: &Ensemble) -> Vec<usize> {
-    let leader = ensemble.leader();
-    let others: Vec<_> = (0..3).filter(|index| *index != leader).collect();
-    others.iter().for_each(|index| ensemble.kill(*index));
-    others
-}
-
-/// Their session ends, and there is nobody to ask.
-#[test]
-fn waiters_without_a_majority_cost_little() {
-    let setup = setup().proxies().config("maxSessionTimeout", "60000");
-    let ensemble = setup.ensemble(3);
-    let (holder, waiter) = (patient(&ensemble, LONG), patient(&ensemble, TTL));
-    let names: Vec<_> = (0..WAITERS).map(|number| format!("n{number}")).collect();
-    let holding: Vec<_> = names.iter().map(|name| held_in(&holder, name)).collect();
-    let guard = held(&waiter);
-    thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
-        for name in &names {
-            let (waiter, tell) = (&waiter, tell.clone());
-            scope.spawn(move || {
-                tell.send(Thread::current()).expect("the test goes on");
-                let guard = waiter.try_lock_for(name, 4 * LONG).expect("try_lock_for");
-                guard.expect("it becomes free").unlock().expect("unlock");
-            });
-        }
-        let threads: Vec<_> = told.iter().take(WAITERS).collect();
-        wait_until("all to wait", PATIENCE, || {
-            threads.iter().all(Thread::is_asleep)
-        });
-        let killed = kill_the_majority(&ensemble);
-        loss(&guard);
-        let ran = || threads.iter().map(Thread::ran_for).sum::<Duration>();
-        let (began, before, connected) = (Instant::now(), ran(), connects(&ensemble));
-        thread::sleep(millis(3_000));
-        let (took, ran) = (began.elapsed(), ran() - before);
-        let connected = connects(&ensemble) - connected;
-        println!("in {took:?}: {connected} connections, {ran:?} of processor time");
-        assert!(ran < took / 20, "{ran:?} of processor time in {took:?}");
-        assert!(
-            connected < 60 * took.as_secs(),
-            "{connected} connections in {took:?}"
-        );
-        for index in killed {
-            ensemble.member(index).launch_again();
-        }
-        ensemble.leader();
-        drop(holding);
-    });
 }

@@ -6,7 +6,6 @@ mod zookeeper_garbage;
 mod zookeeper_nodes;
 mod zookeeper_outages;
 mod zookeeper_replies;
-mod zookeeper_restored;
 mod zookeeper_sessions;
 
 use std::time::Duration;

@@ -1,61 +1,11 @@
 //! Servers that can't be reached, or don't answer, and what `diagnose` and errors say of them.
 
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, Finding, Locker, Verdict};
-use support::{ClosedPort, Fault, ZooKeeper, eventually, wait_until};
+use support::{ClosedPort, Fault, eventually, wait_until};
 
 use crate::{PATIENCE, builder, line, setup};
-
-/// What may be asked of a locker, without a time of the caller's own.
-type Call = fn(&Locker) -> Result<(), Error>;
-
-const CALLS: [(&str, Call); 5] = [
-    ("lock", |locker| locker.lock("a").map(drop)),
-    ("try_lock", |locker| locker.try_lock("a").map(drop)),
-    ("lock_all", |locker| locker.lock_all(&["a", "b"]).map(drop)),
-    ("inspect", |locker| locker.inspect("a").map(drop)),
-    ("break_lock", |locker| locker.break_lock("a").map(drop)),
-];
-
-/// Each call ends by itself, and says that the servers can't be reached.
-#[track_caller]
-fn all_end(locker: &Locker, when: &str) {
-    for (name, call) in CALLS {
-        let (done, end) = mpsc::channel();
-        let locker = locker.clone();
-        thread::spawn(move || done.send(call(&locker)));
-        let ended = end.recv_timeout(PATIENCE);
-        let ended = ended.unwrap_or_else(|_| panic!("{name} goes on, {when}"));
-        support::assert_like!(ended, Err(Error::Unavailable { .. }), "{name}, {when}");
-    }
-}
-
-fn hasty(server: &ZooKeeper) -> Locker {
-    let second = Duration::from_secs(1);
-    let locker = builder(server).outage_timeout(second).io_timeout(second);
-    locker.ttl(4 * second).build().unwrap()
-}
-
-#[test]
-fn calls_end_where_no_server_can_be_reached() {
-    for fault in [Fault::Refuse, Fault::BlackHole] {
-        let server = setup().proxies().start();
-        let locker = hasty(&server);
-        let guard = locker.lock("held").unwrap();
-        server.proxy().set(fault);
-        all_end(&locker, &format!("{fault:?}"));
-        let verified = guard.verify();
-        support::assert_like!(
-            verified,
-            Err(Error::Unavailable { .. } | Error::Lost { .. })
-        );
-        guard.lost().recv_timeout(PATIENCE).unwrap();
-        all_end(&locker, &format!("{fault:?}, without a session"));
-    }
-}
 
 /// Its session goes on, and would keep the lock from all others.
 #[test]

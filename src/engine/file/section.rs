@@ -295,11 +295,6 @@ impl SpinBudget {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn in_vain(&self) -> u32 {
-        self.in_vain.load(Ordering::Relaxed)
-    }
-
     /// One sleeps.
     pub(super) fn sleeps(&self) {
         self.in_vain.fetch_add(1, Ordering::Relaxed);

@@ -366,6 +366,3 @@ impl Course {
         tokens.reduce(Token::and)
     }
 }
-
-#[cfg(test)]
-mod tests;

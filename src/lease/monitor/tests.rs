@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::base::clock::tests::ManualClock;
-use crate::base::clock::valid_until;
 use crate::base::error::{Error, Result};
 use crate::base::token::Token;
 use crate::engine::{Outcome, Wait};
@@ -43,25 +42,7 @@ impl Engine for Scripted {
 struct Scene {
     clock: Arc<ManualClock>,
     engine: Arc<Scripted>,
-    held: LeaseMonitor<Turn>,
-    given_up: Arc<GivenUp>,
-}
-
-/// Keeps how many messages of the loss there were when it was given up.
-#[derive(Default)]
-struct Turn(Arc<GivenUp>);
-
-#[derive(Default)]
-struct GivenUp {
-    lost: OnceLock<Receiver<Lost>>,
-    told: OnceLock<usize>,
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let told = self.0.lost.get().map_or(0, Receiver::len);
-        self.0.told.set(told).expect("it is given up once");
-    }
+    held: LeaseMonitor<()>,
 }
 
 /// A lease that was granted just now.
@@ -88,14 +69,11 @@ fn scene(every: Option<Duration>, max_hold: Option<Duration>) -> Scene {
     (lease.valid_until, lease.due) = (plan.valid_until(now), plan.due(now));
     (lease.granted, lease.held_since) = (now, now);
     let (to, observer) = (engine.clone(), Observers::default());
-    let turn = Turn::default();
-    let given_up = turn.0.clone();
-    let held = LeaseMonitor::new(to, clock.clone(), plan, observer, lease, Some(turn));
+    let held = LeaseMonitor::new(to, clock.clone(), plan, observer, lease, Some(()));
     Scene {
         clock,
         engine,
         held,
-        given_up,
     }
 }
 
@@ -128,23 +106,6 @@ fn unreachable_server() -> Result<bool> {
 }
 
 const AT_ONCE: Duration = Duration::ZERO;
-
-#[test]
-fn renewal_is_due_a_little_before_its_time() {
-    let scene = scene(Some(EVERY), None);
-    let first = scene.held.first_look(scene.clock.now());
-    assert!((EVERY * 9 / 10..=EVERY).contains(&first), "{first:?}");
-}
-
-#[test]
-fn renewed_lease_counts_from_before_the_send() {
-    let scene = scene(Some(EVERY), None);
-    let took = Duration::from_secs(1);
-    scene.answers([(took, Ok(true))]);
-    scene.tend_when_due();
-    let full = valid_until(scene.clock.now(), TTL, Duration::ZERO).since(scene.clock.now());
-    assert_eq!(scene.held.remaining(), full - took);
-}
 
 #[test]
 fn failed_renewal_keeps_the_old_deadline_and_is_tried_again() {
@@ -182,26 +143,6 @@ fn renewals_that_all_fail_are_tried_several_times_and_end_with_the_lease() {
 }
 
 #[test]
-fn refused_renewal_is_lost_for_good() {
-    let scene = scene(Some(EVERY), None);
-    scene.answers([(AT_ONCE, Ok(false))]);
-    scene.tend_when_due();
-    assert_eq!(scene.lost(), Some(LostReason::NotOwner));
-    assert_eq!(scene.held.remaining(), Duration::ZERO);
-    assert_eq!(scene.held.tend(), None);
-    assert_eq!(*scene.engine.forgotten.lock(), 1);
-}
-
-#[test]
-fn lease_found_expired_stays_lost_when_a_late_renewal_succeeds() {
-    let scene = scene(Some(EVERY), None);
-    scene.clock.advance(EVERY);
-    scene.held.lose(LostReason::Expired);
-    scene.held.extend(scene.clock.now(), scene.clock.now());
-    assert_eq!(scene.held.remaining(), Duration::ZERO);
-}
-
-#[test]
 fn lease_that_ran_out_before_its_renewal_was_answered_is_lost_for_good() {
     let scene = scene(Some(EVERY), None);
     let left = scene.held.remaining();
@@ -215,38 +156,6 @@ fn lease_that_ran_out_before_its_renewal_was_answered_is_lost_for_good() {
 }
 
 #[test]
-fn expired_lease_is_told_once_on_a_channel_that_closes() {
-    let scene = scene(None, None);
-    assert_eq!(
-        scene.held.first_look(scene.clock.now()),
-        scene.held.remaining()
-    );
-    scene.clock.advance(TTL);
-    assert_eq!(scene.held.remaining(), Duration::ZERO);
-    scene.held.tend();
-    let lost: Vec<_> = scene.held.lost().iter().collect();
-    assert_eq!(
-        lost,
-        [Lost {
-            name: "a".into(),
-            reason: LostReason::Expired
-        }]
-    );
-}
-
-#[test]
-fn loss_is_told_when_the_turn_is_given_up() {
-    let scene = scene(Some(EVERY), None);
-    let lost = scene.held.lost().clone();
-    scene.given_up.lost.set(lost).expect("it is set once");
-    scene.answers([(AT_ONCE, Ok(false))]);
-    scene.tend_when_due();
-    assert_eq!(scene.lost(), Some(LostReason::NotOwner));
-    // Who hears of it may take the lock again at once.
-    assert_eq!(scene.given_up.told.get(), Some(&0));
-}
-
-#[test]
 fn renewal_that_failed_is_not_tried_again_after_max_hold() {
     let scene = scene(Some(EVERY), Some(EVERY * 4 / 3));
     scene.answers([(AT_ONCE, unreachable_server())]);
@@ -256,18 +165,6 @@ fn renewal_that_failed_is_not_tried_again_after_max_hold() {
     scene.clock.advance(last);
     assert_eq!(scene.held.tend(), None);
     assert_eq!(scene.lost(), Some(LostReason::Expired));
-}
-
-#[test]
-fn ended_lease_is_not_tended() {
-    let scene = scene(Some(EVERY), None);
-    assert!(scene.held.end().is_some());
-    scene.clock.advance(TTL);
-    assert_eq!(scene.held.tend(), None);
-    assert_eq!(scene.held.remaining(), Duration::ZERO);
-    assert!(scene.held.end().is_none());
-    assert_eq!(scene.lost(), None);
-    assert!(scene.held.lost().recv().is_err());
 }
 
 #[test]

@@ -42,30 +42,6 @@ fn each_request_fails_in_an_outage() {
 }
 
 #[test]
-fn what_was_released_in_an_outage_is_free_when_it_ends() {
-    let fake = Fake::new();
-    let locker = fake.locker();
-    let guard = lock(&locker);
-    fake.set_outage(true);
-    drop(guard);
-    fake.advance(SECOND);
-    fake.set_outage(false);
-    assert!(!lock(&locker).was_abandoned());
-}
-
-#[test]
-fn what_a_locker_that_is_gone_had_to_release_is_free_after_its_ttl() {
-    let fake = Fake::new();
-    let guard = lock(&unrenewed(&fake));
-    fake.set_outage(true);
-    drop(guard);
-    fake.set_outage(false);
-    assert_taken(&fake.locker());
-    fake.advance(TTL);
-    assert!(lock(&fake.locker()).was_abandoned());
-}
-
-#[test]
 fn waiter_goes_on_after_an_outage() {
     let fake = Fake::new();
     let locker = fake.locker();
@@ -81,36 +57,6 @@ fn waiter_goes_on_after_an_outage() {
     fake.set_outage(false);
     assert!(told.recv().expect("it comes").is_ok());
     assert!(waiter.join().expect("no panic"));
-}
-
-#[test]
-fn call_that_begins_in_an_outage_gives_up_after_a_while_by_the_clock() {
-    let fake = Fake::new();
-    fake.set_outage(true);
-    let waiters = [TTL, 3 * TTL].map(|patience| {
-        let locker = fake.builder().outage_timeout(patience).build();
-        let locker = locker.expect("it is valid");
-        let (asked, asks) = bounded(1);
-        let waiter = thread::spawn(move || {
-            asked.send(()).expect("the test listens");
-            locker.lock("a")
-        });
-        asks.recv().expect("it begins");
-        waiter
-    });
-    let [impatient, patient] = waiters;
-    // They have to have asked before the time passes.
-    while fake.world.waits.lock().len() < 2 {
-        thread::yield_now();
-    }
-    fake.advance(TTL - SECOND);
-    assert!(!impatient.is_finished());
-    fake.advance(SECOND);
-    let ended = impatient.join().expect("no panic");
-    assert_unavailable(&ended);
-    assert!(!patient.is_finished());
-    fake.set_outage(false);
-    assert!(patient.join().expect("no panic").is_ok());
 }
 
 #[test]
@@ -153,40 +99,6 @@ fn answer_that_is_too_late_fails_although_the_request_was_done() {
 }
 
 #[test]
-fn call_gives_up_by_the_clock_that_its_late_answers_move() {
-    let fake = Fake::new();
-    let locker = fake.builder().outage_timeout(10 * SECOND).build();
-    let locker = locker.expect("it is valid");
-    fake.delay(60 * SECOND);
-    let failed = locker.lock("a");
-    assert_unavailable(&failed);
-    assert_eq!(fake.elapsed(), 10 * SECOND);
-    // The end of a timeout cuts the wait for an answer.
-    let failed = locker.try_lock_for("a", SECOND);
-    assert_unavailable(&failed);
-    let elapsed = fake.elapsed();
-    assert!(
-        elapsed >= 11 * SECOND && elapsed < 12 * SECOND,
-        "{elapsed:?}"
-    );
-}
-
-#[test]
-fn waiter_hears_of_its_lock_without_asking_again() {
-    let fake = Fake::new();
-    let (locker, other) = (fake.locker(), fake.locker());
-    let guard = lock(&locker);
-    fake.delay(SECOND);
-    let waiter = thread::spawn(move || other.lock("a"));
-    fake.await_waiters("a", 1);
-    guard.unlock().expect("it is held");
-    let next = waiter.join().expect("no panic").expect("it answers");
-    // One for the waiter's question, and one for the release.
-    assert_eq!(fake.elapsed(), 2 * SECOND);
-    assert_held(&next);
-}
-
-#[test]
 fn renewals_that_come_too_late_lose_the_lease() {
     let fake = Fake::new();
     let locker = fake.builder().ttl(SECOND).build().expect("it is valid");
@@ -194,21 +106,6 @@ fn renewals_that_come_too_late_lose_the_lease() {
     fake.delay(SECOND / 2);
     fake.advance(SECOND);
     assert_lost(&guard, LostReason::Expired);
-}
-
-#[test]
-fn others_are_renewed_while_one_waits_for_its_answer() {
-    let fake = Fake::new();
-    let patient = fake.builder().io_timeout(60 * SECOND).build();
-    let patient = patient.expect("it is valid");
-    let guard = lock(&fake.builder().ttl(TTL).build().expect("it is valid"));
-    let unrenewed = unrenewed(&fake).lock("b").expect("it answers");
-    fake.delay(SECOND);
-    for _ in 0..20 {
-        patient.inspect("c").expect("it answers");
-    }
-    assert_held(&guard);
-    assert_lost(&unrenewed, LostReason::Expired);
 }
 
 /// It takes as long as that.

@@ -2,7 +2,6 @@
 
 #![cfg(feature = "redis")]
 
-mod bounds;
 mod confirmed;
 mod failovers;
 mod forgotten;
@@ -12,8 +11,6 @@ mod moves;
 mod old_maps;
 mod opening;
 mod operating;
-#[path = "../order.rs"]
-mod order;
 mod rights;
 mod several;
 #[cfg(feature = "delay")]
@@ -94,33 +91,6 @@ fn held_soon(locker: &Locker, name: &str) -> LockGuard {
         guard.is_some()
     });
     guard.expect("it was there")
-}
-
-/// Waits until a locker is told that somebody else has the lock. Nodes that a busy machine has held up answer for
-/// seconds that the cluster is down.
-#[track_caller]
-fn taken_soon(locker: &Locker, name: &str) {
-    wait_until("the lock to be taken", PATIENCE, || {
-        match locker.try_lock(name) {
-            Ok(guard) => assert!(guard.is_none(), "{guard:?}"),
-            Err(error) => {
-                assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
-                return false;
-            }
-        }
-        true
-    });
-}
-
-/// The same until the node of a lock says that it is held.
-#[track_caller]
-fn verified_soon(guard: &LockGuard) {
-    wait_until("the lock's node to answer", PATIENCE, || {
-        let error = guard.verify().err();
-        let passes = matches!(error, None | Some(Error::Unavailable { .. }));
-        assert!(passes, "{error:?}");
-        error.is_none()
-    });
 }
 
 /// What an error says of its cause.

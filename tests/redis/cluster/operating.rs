@@ -31,28 +31,6 @@ fn locks_of_all_nodes_are_listed_in_the_empty_namespace_too() {
     }
 }
 
-#[cfg(feature = "value")]
-#[test]
-fn values_and_permits_are_where_their_locks_are() {
-    let cluster = start();
-    let locker = open(&cluster);
-    let names = |number| [0, 1, 2].map(|node| name_on(&cluster, node, number));
-    let (values, permits) = (names(0), names(1));
-    for node in 0..3 {
-        let name = &values[node];
-        let mutex = locker.mutex(name, 0_u32).expect("a mutex");
-        *mutex.lock().expect("lock") += 5;
-        cluster.move_slot(slot(name), (node + 1) % 3);
-        assert_eq!(*mutex.lock().expect("lock"), 5);
-        let name = &permits[node];
-        let semaphore = locker.semaphore(name, 3).expect("a semaphore");
-        let permit = semaphore.acquire().expect("acquire");
-        cluster.move_slot(slot(name), (node + 2) % 3);
-        assert_eq!(semaphore.available_permits().expect("ask"), 2);
-        drop(permit);
-    }
-}
-
 #[test]
 fn doctor_names_slots_on_their_way() {
     // Its failovers are short enough.
@@ -107,17 +85,4 @@ fn doctor_goes_on_where_nodes_are_down_and_names_them() {
         cluster.node(node).kill();
     }
     locker.diagnose().expect_err("nobody answers");
-}
-
-#[test]
-fn names_with_one_tag_are_had_together_and_so_are_others() {
-    let cluster = start();
-    let locker = open(&cluster).with_namespace("").expect("a namespace");
-    let guard = locker.lock_all(&["{tag}:a", "{tag}:b"]).expect("lock");
-    assert!(locker.try_lock("{tag}:a").expect("try_lock").is_none());
-    guard.unlock().expect("it was held");
-    let apart = locker.lock_all(&["a", "b", "c"]).expect("lock");
-    assert!(locker.try_lock("b").expect("try_lock").is_none());
-    apart.unlock().expect("it was held");
-    drop(held(&locker, "b"));
 }

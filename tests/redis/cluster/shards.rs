@@ -3,10 +3,10 @@
 use std::sync::mpsc::channel;
 use std::{collections::BTreeSet, thread, time::Duration};
 
-use crosslock::{DelayQueue, Error, Locker, Task, TaskState};
+use crosslock::{DelayQueue, Locker, Task, TaskState};
 use support::Cluster;
 
-use super::{LONG, PATIENCE, open, shared, start};
+use super::{LONG, PATIENCE, open, shared};
 
 const SHARDS: usize = 16;
 
@@ -79,34 +79,4 @@ fn shards_of_one_slot_call_their_worker_each() {
         .insert(&0, Duration::ZERO)
         .expect("a cluster");
     assert!(worker.join().is_err(), "it has nobody to tell");
-}
-
-#[test]
-fn shards_without_their_node_keep_no_worker_from_the_others() {
-    let cluster = start();
-    let locker = open(&cluster);
-    let all = queue(&locker, "tasks");
-    let (sender, taken) = channel();
-    let waiting = queue(&open(&cluster), "tasks");
-    let workers = waiting.work(2, move |task: &Task<u32>| sender.send(**task));
-    let workers = workers.expect("threads");
-    all.insert(&0, Duration::ZERO).expect("a cluster");
-    assert_eq!(taken.recv_timeout(PATIENCE), Ok(0));
-    let stopped = cluster.owner(&shard("tasks", 0));
-    cluster.node(stopped).stop();
-    let (mut inserted, mut refused) = (BTreeSet::new(), 0);
-    for value in 1..=12 {
-        match all.entry(value.to_string()).insert(&value) {
-            Ok(_) => _ = inserted.insert(value),
-            Err(Error::Unavailable { .. }) => refused += 1,
-            Err(e) => panic!("{e}"),
-        }
-    }
-    assert!(refused > 0 && inserted.len() > 2, "{inserted:?}");
-    while !inserted.is_empty() {
-        let value = taken.recv_timeout(PATIENCE).expect("those of the others");
-        assert!(inserted.remove(&value), "{value}");
-    }
-    cluster.node(stopped).cont();
-    drop(workers);
 }

@@ -31,7 +31,7 @@ fn lock_rides_over_a_busy_script() {
         let error = guard.verify().unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }), "{error}");
         assert!(shown(&error).contains("BUSY"), "{error}");
-        let error = within(millis(100), || locker.try_lock("other")).unwrap_err();
+        let error = locker.try_lock("other").unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }), "{error}");
         let waiter = scope.spawn(|| locker.lock("other").unwrap());
         let requests = proxy.requests();
@@ -84,50 +84,4 @@ fn lock_rides_over_a_server_that_loads_its_data_and_opening_says_so() {
 /// Too random to be compressed, and 10 kB long.
 fn random_text() -> Vec<u8> {
     (0..10_000).map(|_| fastrand::u8(..)).collect()
-}
-
-/// Locks on a server that refuses to run scripts until `mend`.
-fn assert_rides_over(server: &RedisServer, locker: &Locker, mend: impl FnOnce() + Send) {
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            // Before the script runs, or as soon as it is to.
-            let refused = || server.rejected_calls("evalsha") + server.failed_calls("eval");
-            wait_until("an attempt is refused", PATIENCE, || refused() > 0);
-            mend();
-        });
-        let guard = locker.lock(NAME).unwrap();
-        guard.unlock().unwrap();
-    });
-}
-
-#[test]
-fn lock_rides_over_a_replica_without_its_master_until_it_is_one() {
-    let master = RedisServer::start();
-    let replica = RedisServer::builder()
-        .replica_of(master.port())
-        .without_hello()
-        .config("replica-serve-stale-data", "no")
-        .start();
-    let linked = || replica.info("master_link_status").as_deref() == Some("up");
-    wait_until("the replica is in step", PATIENCE, linked);
-    let locker = open(&replica.url());
-    master.kill();
-    wait_until("the replica misses its master", PATIENCE, || !linked());
-    assert_rides_over(&replica, &locker, || {
-        replica.query::<()>(&["REPLICAOF", "NO", "ONE"]);
-    });
-}
-
-#[test]
-fn lock_rides_over_a_cluster_that_is_down() {
-    let server = RedisServer::builder()
-        .config("cluster-enabled", "yes")
-        .without_hello()
-        .start();
-    assert_rides_over(&server, &open(&server.url()), || {
-        let slots: Vec<_> = (0..16_384).map(|slot| slot.to_string()).collect();
-        let mut add = vec!["CLUSTER", "ADDSLOTS"];
-        add.extend(slots.iter().map(String::as_str));
-        server.query::<()>(&add);
-    });
 }

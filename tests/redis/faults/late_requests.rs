@@ -1,10 +1,7 @@
 //! A request comes to the server long after it was given up.
 
-use std::cell::RefCell;
-
 use crosslock::{CancelToken, Result};
 
-use super::lost_replies::server_with_proxy;
 use super::*;
 #[cfg(feature = "value")]
 use support::Detour;
@@ -42,6 +39,14 @@ fn removal_that_comes_late_removes_no_newer_value() {
         counter.remove().unwrap();
     }
     assert_eq!(counter.peek().unwrap(), 0);
+}
+
+/// A server that knows the scripts, and a way to it that can break.
+fn server_with_proxy() -> (RedisServer, Proxy) {
+    let server = RedisServer::start();
+    load_scripts(&server);
+    let proxy = Proxy::start(server.addr());
+    (server, proxy)
 }
 
 /// Two names, of which most tests use the first.
@@ -97,44 +102,5 @@ fn question_that_comes_late_takes_nothing_of_a_call_that_was_cancelled() {
     let names = comes_late(&proxy, ACQUIRE, |locker, names| {
         cancelled(&proxy, locker, |locker| locker.lock(&names[0]))
     });
-    assert_left_alone(&server, &names);
-}
-
-#[test]
-fn question_that_comes_late_takes_nothing_of_a_call_whose_time_is_over() {
-    let (server, proxy) = server_with_proxy();
-    let timeout = millis(100);
-    let names = comes_late(&proxy, ACQUIRE, |locker, names| {
-        let end = Instant::now() + timeout;
-        let outcome = locker.try_lock_for(&names[0], timeout);
-        assert!(!matches!(outcome, Ok(Some(_))));
-        proxy.await_held();
-        end
-    });
-    assert_left_alone(&server, &names);
-}
-
-#[test]
-fn question_that_comes_late_takes_none_of_several_names() {
-    let (server, proxy) = server_with_proxy();
-    let names = comes_late(&proxy, ACQUIRE_ALL, |locker, names| {
-        cancelled(&proxy, locker, |locker| locker.lock_all(names))
-    });
-    assert_left_alone(&server, &names);
-}
-
-#[test]
-fn question_that_comes_late_leaves_nobody_in_the_queue() {
-    let (server, proxy) = server_with_proxy();
-    let holder = Locker::builder(&server.url()).ttl(3 * PATIENCE);
-    let holder = holder.build().expect("open");
-    // One of each round.
-    let held = RefCell::new(Vec::new());
-    let names = comes_late(&proxy, ACQUIRE, |locker, names| {
-        let guard = holder.lock(&names[0]).expect("lock");
-        held.borrow_mut().push(guard);
-        cancelled(&proxy, locker, |locker| locker.lock(&names[0]))
-    });
-    drop(held);
     assert_left_alone(&server, &names);
 }

@@ -6,14 +6,10 @@ mod addresses;
 mod busy;
 mod channels;
 mod contents;
-mod denials;
 mod diagnosis;
 mod idle;
 mod late_requests;
-mod lost_releases;
-mod lost_replies;
 mod networks;
-#[path = "../order.rs"]
 mod order;
 mod outages;
 mod refusals;
@@ -25,8 +21,8 @@ mod tls;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker};
-use support::scripts::{ACQUIRE, ACQUIRE_ALL, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
-use support::{RedisServer, Stopwatch, wait_until, within};
+use support::scripts::{ACQUIRE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
+use support::{RedisServer, wait_until, within};
 
 /// The lock of most tests, and where it is.
 const NAME: &str = "n";
@@ -34,15 +30,11 @@ const LOCK: &str = "{crosslock:n}";
 const FENCE: &str = "{crosslock:n}:fence";
 const QUEUE: &str = "{crosslock:n}:queue";
 const WAITERS: &str = "{crosslock:n}:waiters";
-const READERS: &str = "{crosslock:n}:read_queue";
-const HOLDERS: &str = "{crosslock:n}:holders";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A timeout that shows when a bound is missing.
 const LONG: Duration = Duration::from_secs(10);
-/// What a release may take.
-const RELEASE: Duration = Duration::from_millis(500);
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)

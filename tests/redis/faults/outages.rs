@@ -1,12 +1,9 @@
 //! Servers that die and come back.
 
-use std::thread;
-use std::time::Instant;
-
 use crosslock::{Error, Locker, LostReason};
 
 use super::*;
-use support::{Proxy, RedisServer, wait_until};
+use support::{RedisServer, wait_until};
 
 // Restarts
 
@@ -83,93 +80,6 @@ fn guard_finds_out_that_its_server_has_forgotten() {
 
 // Down
 
-#[test]
-fn lock_waits_for_a_server_to_come_back() {
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let locker = Locker::builder(&proxy.url())
-        .outage_timeout(PATIENCE)
-        .build()
-        .unwrap();
-    server.kill();
-    thread::scope(|scope| {
-        let waiter = scope.spawn(|| locker.lock(NAME));
-        let accepted = proxy.accepted();
-        wait_until("some attempts", PATIENCE, || {
-            proxy.accepted() > accepted + 2
-        });
-        assert!(!waiter.is_finished());
-        server.restart();
-        waiter.join().unwrap().unwrap().unlock().unwrap();
-    });
-    assert_released(&server);
-    drop(locker);
-    assert_no_clients(&server);
-}
-
-#[test]
-fn lock_gives_up_when_the_server_is_away_for_too_long() {
-    let server = RedisServer::start();
-    let patience = millis(300);
-    let locker = Locker::builder(&server.url())
-        .outage_timeout(patience)
-        .build()
-        .unwrap();
-    server.kill();
-    for _ in 0..2 {
-        let start = Instant::now();
-        let error = within(patience, || locker.lock(NAME)).unwrap_err();
-        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-        assert!(start.elapsed() >= patience);
-        let text = error.to_string();
-        assert!(
-            text.contains("\"n\"") && text.contains(&server.addr().to_string()),
-            "{text}"
-        );
-    }
-    let error = within(millis(50), || locker.try_lock(NAME)).unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-    server.restart();
-    assert_works(&locker);
-}
-
-#[test]
-fn timed_wait_keeps_its_bound_while_the_server_is_down() {
-    let server = RedisServer::start();
-    let locker = open(&server.url());
-    server.kill();
-    let timeout = millis(200);
-    let start = Instant::now();
-    let error = within(timeout + millis(100), || locker.try_lock_for(NAME, timeout)).unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-    assert!(start.elapsed() >= timeout);
-    let until = Instant::now() + timeout;
-    within(timeout + millis(100), || locker.try_lock_until(NAME, until)).unwrap_err();
-}
-
-#[test]
-fn calls_do_not_wait_for_a_server_that_is_gone_when_told_so() {
-    let server = RedisServer::start();
-    server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
-    let builder = Locker::builder(&server.url());
-    let locker = builder.outage_timeout(millis(0)).build().unwrap();
-    let start = Instant::now();
-    let outcome = thread::scope(|scope| {
-        let waiter = scope.spawn(|| locker.try_lock_for(NAME, 5 * PATIENCE));
-        // It was told that the lock is taken, and asks again.
-        wait_for_line(&server, 1);
-        server.kill();
-        waiter.join().unwrap()
-    });
-    assert!(
-        matches!(outcome, Err(Error::Unavailable { .. })),
-        "{outcome:?}"
-    );
-    assert!(start.elapsed() < 2 * PATIENCE);
-    let error = within(millis(50), || locker.lock(NAME)).unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-}
-
 // Scripts and connections that a server throws away
 
 #[test]
@@ -188,38 +98,6 @@ fn locks_go_on_when_the_server_forgets_its_scripts() {
         assert_released(&server);
     }
     drop(locker);
-    assert_no_clients(&server);
-}
-
-fn kill_clients(server: &RedisServer) {
-    server.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
-    assert_no_clients(server);
-}
-
-#[test]
-fn killed_connections_are_replaced_without_an_error() {
-    let server = RedisServer::start();
-    let (locker, other) = (open(&server.url()), open(&server.url()));
-    // Several idle connections, which all die.
-    let names = ["a", "b", "c"];
-    thread::scope(|scope| {
-        for name in names {
-            let locker = &locker;
-            scope.spawn(move || drop(locker.lock(name).unwrap()));
-        }
-    });
-    for _ in 0..3 {
-        kill_clients(&server);
-        let guard = held(&locker);
-        kill_clients(&server);
-        guard.verify().unwrap();
-        kill_clients(&server);
-        assert!(other.try_lock(NAME).unwrap().is_none());
-        kill_clients(&server);
-        guard.unlock().unwrap();
-        assert_released(&server);
-    }
-    drop((locker, other));
     assert_no_clients(&server);
 }
 

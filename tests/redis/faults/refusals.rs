@@ -1,7 +1,6 @@
 //! A server that answers, and refuses to write for a while.
 
 use std::fs;
-use std::thread;
 use std::time::Instant;
 
 use crosslock::{Error, Locker};
@@ -79,98 +78,6 @@ impl Refusal {
     }
 }
 
-/// A locker whose leases don't end within a test.
-fn slow(server: &RedisServer) -> Locker {
-    let builder = Locker::builder(&server.url()).ttl(millis(600_000));
-    builder.outage_timeout(PATIENCE).build().unwrap()
-}
-
-fn refused(server: &RedisServer) -> u64 {
-    let failed = |command| server.failed_calls(command) + server.rejected_calls(command);
-    failed("evalsha") + failed("eval")
-}
-
-/// Waits until some more attempts were refused.
-fn wait_for_refusals(server: &RedisServer) {
-    let before = refused(server);
-    wait_until("attempts to be refused", PATIENCE, || {
-        refused(server) > before + 3
-    });
-}
-
-#[test]
-fn release_that_is_refused_for_a_while_is_made_later() {
-    for (refusal, server) in servers([NoReplicas, ReadOnly, Misconf]) {
-        let locker = slow(&server);
-        let (one, two) = (held(&locker), locker.lock("m").unwrap());
-        refusal.begin(&server);
-        let error = within(RELEASE, || one.unlock()).unwrap_err();
-        assert!(shown(&error).contains(refusal.word()), "{}", shown(&error));
-        within(RELEASE, || drop(two));
-        wait_for_refusals(&server);
-        refusal.end(&server);
-        wait_until("both to be released", PATIENCE, || {
-            server.get(LOCK).is_none() && server.get("{crosslock:m}").is_none()
-        });
-        assert_released(&server);
-        assert!(!held(&locker).was_abandoned());
-        drop(locker);
-        assert_no_clients(&server);
-    }
-}
-
-#[test]
-fn waiter_that_gave_up_while_the_server_refused_leaves_the_line_later() {
-    for (refusal, server) in servers([NoReplicas, ReadOnly, Misconf]) {
-        let (locker, other) = (slow(&server), slow(&server));
-        let guard = held(&locker);
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| other.try_lock_for(NAME, millis(400)));
-            wait_for_line(&server, 1);
-            refusal.begin(&server);
-            assert!(!matches!(waiter.join().unwrap(), Ok(Some(_))));
-        });
-        wait_for_refusals(&server);
-        refusal.end(&server);
-        wait_until("it to leave the line", PATIENCE, || {
-            server.query::<u64>(&["LLEN", QUEUE]) == 0
-        });
-        guard.unlock().unwrap();
-        assert_released(&server);
-    }
-}
-
-#[test]
-fn calls_ride_over_a_server_that_refuses_to_write_for_a_while() {
-    for (refusal, server) in servers([NoReplicas, ReadOnly, Misconf, Oom]) {
-        let (locker, holder) = (slow(&server), held(&slow(&server)));
-        // It asks every second.
-        let builder = Locker::builder(&server.url()).ttl(millis(3_000));
-        let asking = builder.outage_timeout(PATIENCE).build().unwrap();
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| asking.lock(NAME));
-            wait_for_inbox(&server);
-            refusal.begin(&server);
-            let calls = [
-                scope.spawn(|| locker.lock("l")),
-                scope.spawn(|| Ok(locker.try_lock_for("m", PATIENCE)?.unwrap())),
-            ];
-            wait_for_refusals(&server);
-            let is_over = calls.iter().any(|call| call.is_finished());
-            assert!(!is_over && !waiter.is_finished(), "{refusal:?}");
-            refusal.end(&server);
-            holder.unlock().unwrap();
-            let next = waiter.join().unwrap().unwrap();
-            assert!(!next.was_abandoned());
-            next.unlock().unwrap();
-            for call in calls {
-                call.join().unwrap().unwrap().unlock().unwrap();
-            }
-        });
-        assert_released(&server);
-    }
-}
-
 #[test]
 fn error_names_why_a_server_refuses_to_write() {
     for (refusal, server) in servers([NoReplicas, ReadOnly, Misconf, Oom]) {
@@ -191,21 +98,5 @@ fn error_names_why_a_server_refuses_to_write() {
         assert!(start.elapsed() >= patience, "lock gave up at once");
         refusal.end(&server);
         assert_works(&locker);
-    }
-}
-
-#[test]
-fn guard_survives_a_server_that_refuses_to_write_for_less_than_the_ttl() {
-    for (refusal, server) in servers([NoReplicas, ReadOnly, Misconf]) {
-        let builder = Locker::builder(&server.url()).ttl(millis(8_000));
-        let locker = builder.renew_every(millis(100)).build().unwrap();
-        let guard = held(&locker);
-        refusal.begin(&server);
-        wait_for_refusals(&server);
-        assert!(guard.is_held());
-        refusal.end(&server);
-        wait_for_renewal(&guard);
-        guard.unlock().unwrap();
-        assert_released(&server);
     }
 }

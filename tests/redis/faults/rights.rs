@@ -163,23 +163,23 @@ fn use_all(server: &RedisServer, user: &str) -> Result<(), (Call, Error)> {
     let soon = millis(100);
     let url = url_of(server, user);
     let builder = Locker::builder(&url).ttl(TTL).renew_every(soon);
-    let locker = within(soon, || builder.build()).map_err(at(Call::Open))?;
-    let guard = within(soon, || locker.lock(NAME)).map_err(at(Call::Lock))?;
-    let taken = within(soon, || locker.try_lock("taken")).map_err(at(Call::Contend))?;
+    let locker = builder.build().map_err(at(Call::Open))?;
+    let guard = locker.lock(NAME).map_err(at(Call::Lock))?;
+    let taken = locker.try_lock("taken").map_err(at(Call::Contend))?;
     assert!(taken.is_none());
     use_and_release(guard)?;
     // It enters the line, sends a heartbeat, and then leaves it.
     let patient = Locker::builder(&url).attempts(3);
-    match within(millis(300), || patient.build().unwrap().lock("taken")) {
+    match patient.build().unwrap().lock("taken") {
         Err(Error::Busy { .. }) => {}
         outcome => return outcome.map(drop).map_err(at(Call::Wait)),
     }
-    let first = within(soon, || locker.read(NAME)).map_err(at(Call::Share))?;
-    drop(within(soon, || locker.read(NAME)).map_err(at(Call::ShareToo))?);
-    within(RELEASE, || first.unlock()).map_err(at(Call::Unshare))?;
-    within(soon, || locker.inspect(NAME)).map_err(at(Call::Inspect))?;
+    let first = locker.read(NAME).map_err(at(Call::Share))?;
+    drop(locker.read(NAME).map_err(at(Call::ShareToo))?);
+    first.unlock().map_err(at(Call::Unshare))?;
+    locker.inspect(NAME).map_err(at(Call::Inspect))?;
     let mut names = locker.list("").unwrap();
-    let listed = within(soon, || names.try_for_each(|name| name.map(drop)));
+    let listed = names.try_for_each(|name| name.map(drop));
     listed.map_err(at(Call::List))
 }
 
@@ -194,7 +194,7 @@ fn use_and_release(guard: LockGuard) -> Result<(), (Call, Error)> {
         assert_eq!(lost.reason, LostReason::Expired, "nobody else took it");
         return Err((Call::Renew, error));
     }
-    within(RELEASE, || guard.unlock()).map_err(|error| (Call::Unlock, error))
+    guard.unlock().map_err(|error| (Call::Unlock, error))
 }
 
 #[test]
@@ -248,9 +248,9 @@ fn user_without_rights_on_the_keys_is_denied() {
     for name in ["none", "other", "lock-only", "fence-only", "no-line"] {
         let locker = open(&url_of(&server, name));
         for outcome in [
-            within(millis(100), || locker.lock(NAME)).map(Some),
-            within(millis(100), || locker.try_lock(NAME)),
-            within(millis(100), || locker.try_lock_for(NAME, LONG)),
+            locker.lock(NAME).map(Some),
+            locker.try_lock(NAME),
+            locker.try_lock_for(NAME, LONG),
         ] {
             let error = outcome.unwrap_err();
             assert_denied(&error, &place);
@@ -286,14 +286,14 @@ fn wrong_or_missing_password_is_denied_and_not_shown() {
         with(&format!("nobody:{PASSWORD}")),
         server.url(),
     ] {
-        let error = within(millis(100), || Locker::open(&url)).unwrap_err();
+        let error = Locker::open(&url).unwrap_err();
         assert_denied(&error, &place);
     }
     let locker = Locker::open(&with(":another")).unwrap();
     // It is changed meanwhile.
     server.query::<()>(&["CONFIG", "SET", "requirepass", "new"]);
     server.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
-    let error = within(millis(100), || locker.lock(NAME)).unwrap_err();
+    let error = locker.lock(NAME).unwrap_err();
     assert_denied(&error, &place);
     drop(locker);
     assert_no_clients(&server);

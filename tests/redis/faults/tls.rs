@@ -77,21 +77,18 @@ fn server_that_asks_for_a_certificate_is_shown_one() {
         waiter.join().unwrap();
     });
     // Redis hangs up, and doesn't say why.
-    let error = within(millis(1_000), || Locker::open(&bare)).unwrap_err();
+    let error = Locker::open(&bare).unwrap_err();
     let text = shown(&error);
     assert!(text.contains("?cert=FILE&key=FILE"), "{text}");
     // Of another authority.
     let other = RedisServer::builder().tls().start();
     let [own_dir, other_dir] = [dir, other.dir()].map(|dir| format!("{}/client", dir.display()));
-    within(millis(1_000), || {
-        Locker::open(&own.replace(&own_dir, &other_dir))
-    })
-    .unwrap_err();
+    Locker::open(&own.replace(&own_dir, &other_dir)).unwrap_err();
 }
 
 #[track_caller]
 fn assert_untrusted(url: &str, words: &str) {
-    let error = within(millis(1_000), || Locker::open(url)).unwrap_err();
+    let error = Locker::open(url).unwrap_err();
     // No outage: waiting would not help.
     assert!(matches!(error, Error::Engine { .. }), "{error}");
     let text = shown(&error);
@@ -235,39 +232,5 @@ fn handshake_ends_in_time_where_the_server_is_silent() {
         }
     }
     proxy.set(Fault::None);
-    assert_no_clients(&server);
-}
-
-#[test]
-fn held_lock_ends_in_time_where_the_server_falls_silent() {
-    let server = RedisServer::builder().tls().start();
-    let proxy = Proxy::start(([127, 0, 0, 1], server.tls_port()).into());
-    let url = format!(
-        "rediss://{}/?ca={}",
-        proxy.addr(),
-        server.ca_file().display()
-    );
-    for fault in [
-        Fault::BlackHole,
-        Fault::Trickle { every: millis(50) },
-        Fault::HalfClose,
-        Fault::Refuse,
-    ] {
-        proxy.set(Fault::None);
-        let builder = Locker::builder(&url).io_timeout(LONG).connect_timeout(LONG);
-        let locker = builder.build().unwrap();
-        let (one, two) = (held(&locker), locker.lock("m").unwrap());
-        proxy.set(fault);
-        within(millis(300), || locker.try_lock_for("free", millis(200))).unwrap_err();
-        // The records are longer than what passes through a trickle in that time.
-        within(RELEASE, || one.unlock()).unwrap_err();
-        within(RELEASE, || drop(two));
-        drop(locker);
-        proxy.set(Fault::None);
-        server.query::<()>(&["FLUSHALL"]);
-    }
-    wait_until("our connections to go", PATIENCE, || {
-        proxy.connections() == 0
-    });
     assert_no_clients(&server);
 }

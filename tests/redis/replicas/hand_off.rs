@@ -15,29 +15,6 @@ fn wait_for_inbox(master: &RedisServer) {
 }
 
 #[test]
-fn waiter_that_hears_of_its_grant_asks_once() {
-    let set = Replicated::start(1);
-    let patient = || {
-        let builder = builder(&set, 0, 1).ttl(LONG).replica_timeout(PATIENCE);
-        builder.io_timeout(LONG).build().unwrap()
-    };
-    // The server knows the scripts then.
-    held(&patient()).unlock().unwrap();
-    let (guard, waiting) = (held(&patient()), patient());
-    let waiter = thread::spawn(move || waiting.lock(NAME).unwrap());
-    let master = set.member(0);
-    wait_for_inbox(master);
-    master.reset_stats();
-    guard.unlock().unwrap();
-    let next = waiter.join().unwrap();
-    // The release, and the question whose answer is believed.
-    assert_eq!(master.command_calls("evalsha"), 2);
-    assert_eq!(master.command_calls("wait"), 1);
-    assert_eq!(set.member(1).get(LOCK), master.get(LOCK));
-    next.unlock().unwrap();
-}
-
-#[test]
 fn grant_that_no_replica_has_is_not_believed() {
     let set = Replicated::start(1);
     let guard = held(&builder(&set, 0, 1).ttl(LONG).build().unwrap());

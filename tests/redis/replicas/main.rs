@@ -2,16 +2,11 @@
 
 #![cfg(feature = "redis")]
 
-mod bounds;
 mod clocks;
-mod counterexample;
 mod denials;
 mod grants;
 mod hand_off;
 mod leases;
-mod replies;
-#[cfg(feature = "value")]
-mod values;
 
 use std::time::Duration;
 
@@ -67,15 +62,6 @@ fn assert_too_few(error: &Error) {
         text.contains("min_replicas is") && text.contains("may lose it"),
         "{text}"
     );
-}
-
-/// Waits until the server, and a replica, say that the guard has its lock.
-#[track_caller]
-fn verify(guard: &LockGuard) {
-    wait_until("a replica", PATIENCE, || match guard.verify() {
-        Err(Error::Unavailable { .. }) => false,
-        answer => answer.map(|()| true).expect("verify"),
-    });
 }
 
 /// All that an error shows.

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use redis::{Connection, FromRedisValue, RedisResult, Script, Value, cmd};
 
+use super::TTL;
 use super::ask::{Ask, is_released, read};
 use super::seen::Seen;
-use super::{PATIENCE, TTL};
+use support::RedisServer;
 use support::scripts::{ALL, Acquired, Verb, whole};
-use support::{RedisServer, wait_until};
 
 /// The channel on which [`Ears`](super::seen::Ears) hear that there is nothing more to hear.
 pub(crate) const END: &str = "end";
@@ -37,8 +37,6 @@ pub(crate) struct Bench {
     pub(crate) lock: String,
     pub(crate) fence: String,
     pub(crate) queue: String,
-    pub(crate) waiters: String,
-    pub(crate) holders: String,
 }
 
 impl Bench {
@@ -46,15 +44,13 @@ impl Bench {
     pub(crate) fn new(server: &RedisServer) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let lock = format!("{{test:{}}}", NUMBER.fetch_add(1, Relaxed));
-        let [_, fence, queue, waiters, _, holders, _] = keys_of(&lock);
+        let [_, fence, queue, ..] = keys_of(&lock);
         Self {
             connection: server.connection(),
             scripts: ALL.map(|code| Script::new(&whole(code))).into(),
             lock,
             fence,
             queue,
-            waiters,
-            holders,
         }
     }
 
@@ -124,12 +120,6 @@ impl Bench {
         self.refused(Ask::waiting(owner, TTL, inbox).with_mode(mode));
     }
 
-    /// Enters the line or stays in it, overdue as soon as the script has ended.
-    #[track_caller]
-    pub(crate) fn wait_and_die(&mut self, owner: &str, inbox: &str) {
-        self.refused(Ask::waiting(owner, 0, inbox));
-    }
-
     pub(crate) fn renew_as(&mut self, mode: &str, owner: &str, ttl: u64) -> bool {
         let answer = self.run(Verb::Renew, &[owner, &ttl.to_string(), mode]);
         read::<u8>(answer.expect("renew")) == 1
@@ -181,13 +171,6 @@ impl Bench {
         self.delete(&lock);
     }
 
-    pub(crate) fn expire(&mut self) {
-        let lock = self.lock.clone();
-        self.query::<()>(&["PEXPIRE", &lock, "1"]);
-        let ended = || self.seen().holder.is_none();
-        wait_until("the lease to end", PATIENCE, ended);
-    }
-
     pub(crate) fn micros(&mut self) -> u64 {
         let (seconds, micros): (u64, u64) = self.query(&["TIME"]);
         seconds * 1_000_000 + micros
@@ -222,36 +205,8 @@ impl Several {
         self.run(Verb::AcquireAll, names, &ask.arguments())
     }
 
-    #[track_caller]
-    pub(crate) fn token(&mut self, names: &[usize], owner: &str) -> u64 {
-        let answer = self.try_ask(names, Ask::once(owner)).expect("acquire all");
-        Acquired::of(&answer).token().expect("they are free")
-    }
-
-    /// What `all/release.lua` answers: 1 released, 0 not the owner's.
-    pub(crate) fn release(&mut self, names: &[usize], owner: &str, token: u64) -> i64 {
-        let arguments = [owner.to_owned(), (token + 1).to_string(), "x".to_owned()];
-        read(
-            self.run(Verb::ReleaseAll, names, &arguments)
-                .expect("release all"),
-        )
-    }
-
-    /// What `all/raise.lua` answers: 1 raised, 0 not the owner's, 2 broken.
-    pub(crate) fn raise(&mut self, names: &[usize], owner: &str, token: u64) -> i64 {
-        let arguments = [owner.to_owned(), TTL.to_string(), token.to_string()];
-        read(
-            self.run(Verb::RaiseAll, names, &arguments)
-                .expect("raise all"),
-        )
-    }
-
     pub(crate) fn seen(&mut self) -> Vec<Seen> {
         self.0.iter_mut().map(Bench::seen).collect()
-    }
-
-    pub(crate) fn counters(&mut self) -> Vec<Option<u64>> {
-        self.0.iter_mut().map(|bench| bench.contents().1).collect()
     }
 
     /// None of the names is held by `owner`, nor waited for.

@@ -1,6 +1,5 @@
 //! Keys that hold something else than the scripts would write: refused, and left alone.
 
-use super::TTL;
 use super::ask::Ask;
 use super::bench::{BROKEN, Bench, Several};
 use support::RedisServer;
@@ -23,23 +22,6 @@ fn counter_that_is_none_is_a_conflict_and_is_left_alone() {
 }
 
 #[test]
-fn line_survives_a_counter_that_is_none() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    bench.token("a");
-    bench.wait("b", "");
-    let line = (bench.seen().line, bench.seen().waiters);
-    bench.forget_holder();
-    bench.set_counter("text");
-    for ask in [Ask::once("b"), Ask::waiting("b", TTL, "")] {
-        let error = bench.try_ask(ask).unwrap_err();
-        assert_eq!(error.code(), Some("CONFLICT"), "{error}");
-    }
-    bench.set_counter("7");
-    assert_eq!((bench.seen().line, bench.seen().waiters), line);
-}
-
-#[test]
 fn line_that_is_none_hinders_no_release() {
     let server = RedisServer::start();
     for (wrong, knows) in [(2, true), (3, true), (2, false), (3, false)] {
@@ -57,19 +39,6 @@ fn line_that_is_none_hinders_no_release() {
         let members: Vec<String> = bench.query(&["SMEMBERS", &key]);
         assert_eq!(members, ["member"]);
     }
-}
-
-#[test]
-fn counter_that_is_none_hinders_no_release() {
-    let server = RedisServer::start();
-    let mut bench = Bench::new(&server);
-    let token = bench.token("a");
-    bench.wait("b", "");
-    let [lock, fence, ..] = bench.keys();
-    bench.delete(&fence);
-    bench.query::<()>(&["SADD", &fence, "member"]);
-    assert!(bench.release("a", Some(token)));
-    assert_eq!(server.get(&lock).as_deref(), Some("b"));
 }
 
 #[test]
@@ -105,29 +74,6 @@ fn value_of_another_type_is_an_error_that_leaves_the_lock_free() {
 }
 
 #[test]
-fn error_of_one_leaves_none() {
-    let server = RedisServer::start();
-    for broken in 0..3 {
-        for ask in [Ask::once("a"), Ask::waiting("a", TTL, "")] {
-            let mut several = Several::new(&server, 3);
-            several.0[2].token("b");
-            if broken == 2 {
-                several.0[2].forget_holder();
-            }
-            several.0[broken].set_counter("text");
-            let error = several.try_ask(&[0, 1, 2], ask).unwrap_err();
-            assert_eq!(error.code(), Some("CONFLICT"), "{error}");
-            several.0[broken].set_counter("8");
-            if broken == 0 {
-                // Those behind it weren't asked for.
-                assert_eq!(several.0[1].contents(), (None, None));
-            }
-            several.assert_has_none("a");
-        }
-    }
-}
-
-#[test]
 fn lock_of_another_type_leaves_none_of_the_others() {
     let server = RedisServer::start();
     let mut several = Several::new(&server, 3);
@@ -137,37 +83,4 @@ fn lock_of_another_type_leaves_none_of_the_others() {
     assert!(error.to_string().contains("WRONGTYPE"), "{error}");
     several.0[2].delete(&queue);
     several.assert_has_none("a");
-}
-
-#[test]
-fn line_of_another_type_leaves_none_of_what_was_had_before() {
-    let server = RedisServer::start();
-    let mut several = Several::new(&server, 2);
-    several.0[1].token("b");
-    several
-        .try_ask(&[0, 1], Ask::waiting("a", TTL, ""))
-        .unwrap();
-    let queue = several.0[1].queue.clone();
-    several.0[1].delete(&queue);
-    several.0[1].query::<()>(&["SADD", &queue, "member"]);
-    let asked = several.try_ask(&[0, 1], Ask::waiting("a", TTL, ""));
-    assert!(asked.unwrap_err().to_string().contains("WRONGTYPE"));
-    assert_eq!(several.0[0].contents().0, None);
-}
-
-#[test]
-fn lock_of_another_type_hinders_no_release_of_the_others() {
-    let server = RedisServer::start();
-    for broken in 0..3 {
-        let mut several = Several::new(&server, 3);
-        let token = several.token(&[0, 1, 2], "a");
-        let lock = several.0[broken].lock.clone();
-        several.0[broken].delete(&lock);
-        several.0[broken].query::<()>(&["SADD", &lock, "member"]);
-        assert_eq!(several.release(&[0, 1, 2], "a", token), 0);
-        let members: Vec<String> = several.0[broken].query(&["SMEMBERS", &lock]);
-        assert_eq!(members, ["member"]);
-        several.0[broken].delete(&lock);
-        several.assert_has_none("a");
-    }
 }

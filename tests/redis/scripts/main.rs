@@ -7,10 +7,8 @@ mod bench;
 mod conflicts;
 mod costs;
 mod counter;
-mod inspect;
 mod keys;
 mod passed_over;
-mod raise;
 mod seen;
 mod sharded;
 

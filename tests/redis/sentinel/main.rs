@@ -5,8 +5,6 @@
 mod failover;
 mod liar;
 mod opening;
-#[path = "../order.rs"]
-mod order;
 mod sentinels;
 mod stale;
 #[cfg(feature = "tls")]

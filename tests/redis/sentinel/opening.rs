@@ -1,13 +1,13 @@
 //! What is told when the URL of sentinels is opened.
 
 use super::*;
-use support::{BlackHole, RedisServer, within};
+use support::{BlackHole, RedisServer};
 
 const PASSWORD: &str = "s3cr3t-p4ssw0rd";
 
 #[track_caller]
 fn refused(url: &str, words: &[&str]) -> Error {
-    let found = within(Duration::from_secs(2), || Locker::open(url));
+    let found = Locker::open(url);
     let error = found.expect_err("it is refused");
     let text = shown(&error);
     for word in words {

@@ -1,14 +1,17 @@
 //! The servers of a world, and the URL by which processes open them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crosslock_servers::etcd::Etcd;
 use crosslock_servers::redis::Redis;
 use crosslock_servers::zookeeper::ZooKeeper;
 use crosslock_world::service::Service;
-use crosslock_world::{Place, add_service};
+use crosslock_world::{Place, add_service, set_names};
 
 use crate::plan::{Plan, Topology};
+
+/// The name that the URL has for the last server.
+pub const NAMED: &str = "named.test";
 
 /// Where the locks live.
 #[derive(Clone, Debug)]
@@ -17,6 +20,8 @@ pub struct Site {
     pub hosts: Vec<Place>,
     /// The names of faults that only its servers know.
     pub own: &'static [&'static str],
+    /// What its name leads to.
+    pub named: Option<IpAddr>,
 }
 
 impl Site {
@@ -26,6 +31,7 @@ impl Site {
                 url: "memory:".into(),
                 hosts: Vec::new(),
                 own: &[],
+                named: None,
             },
             Topology::Redis => Site::with(Box::new(Redis::single()), &[6379], |hosts| {
                 format!("redis://{}/", hosts[0])
@@ -33,17 +39,17 @@ impl Site {
             Topology::Sentinel => {
                 let ports = [6379, 6379, 6379, 26379, 26379, 26379];
                 Site::with(Box::new(Redis::sentinels(2)), &ports, |hosts| {
-                    format!("redis+sentinel://{}/mymaster", list(&hosts[3..]))
+                    format!("redis+sentinel://{}/mymaster", hosts[3..].join(","))
                 })
             }
             Topology::Cluster => Site::with(Box::new(Redis::cluster()), &[6379; 6], |hosts| {
-                format!("redis+cluster://{}", list(&hosts[..3]))
+                format!("redis+cluster://{}", hosts[3..].join(","))
             }),
             Topology::Etcd => Site::with(Box::new(Etcd::new(3)), &[2379; 3], |hosts| {
-                format!("etcd://{}/", list(hosts))
+                format!("etcd://{}/", hosts.join(","))
             }),
             Topology::ZooKeeper => Site::with(Box::new(ZooKeeper::new(3)), &[2181; 3], |hosts| {
-                format!("zk://{}/", list(hosts))
+                format!("zk://{}/", hosts.join(","))
             }),
         }
     }
@@ -51,12 +57,17 @@ impl Site {
     fn with(
         service: Box<dyn Service>,
         ports: &[u16],
-        url: impl FnOnce(&[SocketAddr]) -> String,
+        url: impl FnOnce(&[String]) -> String,
     ) -> Self {
         let hosts = (1..).zip(ports);
         let addresses: Vec<SocketAddr> = hosts
             .map(|(host, port)| SocketAddr::from(([10, 0, 0, host], *port)))
             .collect();
+        let last = addresses.last().expect("it has hosts");
+        set_names(NAMED, Some(vec![last.ip()]));
+        let mut shown: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+        shown.pop();
+        shown.push(format!("{NAMED}:{}", last.port()));
         let (own, hosts) = (service.own_faults(), service.hosts());
         let number = add_service(service, &addresses);
         let hosts = (0..hosts).map(|host| Place {
@@ -64,14 +75,10 @@ impl Site {
             host,
         });
         Site {
-            url: url(&addresses),
+            url: url(&shown),
             hosts: hosts.collect(),
             own,
+            named: Some(last.ip()),
         }
     }
-}
-
-fn list(hosts: &[SocketAddr]) -> String {
-    let hosts: Vec<String> = hosts.iter().map(SocketAddr::to_string).collect();
-    hosts.join(",")
 }

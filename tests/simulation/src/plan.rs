@@ -42,33 +42,50 @@ impl Topology {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     KillProcess,
+    /// Nobody is told that its connections are gone.
+    LosePower,
     PauseProcess,
     SuspendMachine,
     StepClientClock,
     CutNetwork,
+    SlowNetwork,
     Message,
     KillHost,
     PauseHost,
     CutHost,
     Own,
+    /// Few bytes go at once, as where a reader is slow.
+    SlowHost,
+    /// The name of a server can't be looked up, or leads to where nobody is.
+    Names,
     /// A server loses what it had, or its clock is set: what leases rely on is broken, and only tokens are judged.
     LoseData,
 }
 
 impl Trouble {
-    pub const ALL: [Trouble; 11] = [
+    pub const ALL: [Trouble; 15] = [
         Trouble::KillProcess,
+        Trouble::LosePower,
         Trouble::PauseProcess,
         Trouble::SuspendMachine,
         Trouble::StepClientClock,
         Trouble::CutNetwork,
+        Trouble::SlowNetwork,
         Trouble::Message,
         Trouble::KillHost,
         Trouble::PauseHost,
         Trouble::CutHost,
         Trouble::Own,
+        Trouble::SlowHost,
+        Trouble::Names,
         Trouble::LoseData,
     ];
+}
+
+impl Trouble {
+    fn kills(self) -> bool {
+        matches!(self, Trouble::KillProcess | Trouble::LosePower)
+    }
 }
 
 /// What a thread may do in a round. A world has some of these, so that those meet often.
@@ -91,6 +108,7 @@ pub enum Step {
     Counter,
     SharedValue,
     Condition,
+    Remove,
     Once,
     Latch,
     Barrier,
@@ -99,7 +117,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub const ALL: [Step; 22] = [
+    pub const ALL: [Step; 23] = [
         Step::Lock,
         Step::TryLock,
         Step::Timed,
@@ -117,6 +135,7 @@ impl Step {
         Step::Counter,
         Step::SharedValue,
         Step::Condition,
+        Step::Remove,
         Step::Once,
         Step::Latch,
         Step::Barrier,
@@ -170,7 +189,7 @@ impl Plan {
         let mut random = Rng::with_seed(seed ^ 0x0070_6c61_6e00);
         let troubles = some_troubles(topology, &mut random);
         let is_memory = topology == Topology::Memory;
-        Plan {
+        let plan = Plan {
             seed,
             topology,
             processes: if is_memory { 1 } else { random.usize(1..=6) },
@@ -192,7 +211,20 @@ impl Plan {
             calm: Duration::from_millis(random.u64(50..3_000)),
             preempted: [0.0, 0.01, 0.1][random.usize(..3)],
             stalled: [0.0, 0.0, 0.0001][random.usize(..3)],
+        };
+        match random.u32(..12) {
+            0 if can_be_crowded(topology) => plan.crowded(&mut random),
+            _ => plan,
         }
+    }
+
+    /// So many wait for one name that an engine treats those far behind in another way.
+    fn crowded(mut self, random: &mut Rng) -> Self {
+        self.processes = random.usize(18..=24);
+        (self.threads, self.names) = (1, 1);
+        self.rounds = self.rounds.min(12);
+        self.steps = vec![Step::Lock, Step::Lock, self.steps[0]];
+        self
     }
 
     /// Whether a lease may end while all is well.
@@ -227,6 +259,21 @@ impl Plan {
         !loses && !self.has(Trouble::LoseData)
     }
 
+    /// Whether nothing goes wrong but that processes die.
+    pub fn only_kills(&self) -> bool {
+        let only_kills = self.troubles.iter().all(|trouble| trouble.kills());
+        only_kills && self.stalled == 0.0
+    }
+
+    /// Whether a server learns at once of all that goes wrong, since nothing does but that processes die and their
+    /// connections with them.
+    pub fn tells_deaths(&self) -> bool {
+        let troubles = || self.troubles.iter();
+        let is_redis = self.topology == Topology::Redis;
+        let only_kills = self.only_kills() && troubles().all(|it| *it == Trouble::KillProcess);
+        self.is_calm() || (is_redis && only_kills)
+    }
+
     /// Whether the shortest ttl is long enough that a lease lasts while all works.
     pub fn is_calm(&self) -> bool {
         self.troubles.is_empty() && self.stalled == 0.0
@@ -242,21 +289,31 @@ pub fn all_replicas(topology: Topology) -> u32 {
     }
 }
 
-/// A third of all worlds have no trouble: what is promised then is more.
+/// A third of all worlds have no trouble: what is promised then is more. So it is where processes die, and nothing else
+/// goes wrong.
 fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
-    if random.u32(..3) == 0 {
-        return Vec::new();
-    }
     let all = Trouble::ALL.into_iter();
-    let mut troubles: Vec<_> = all.filter(|_| random.u32(..3) == 0).collect();
+    let mut troubles: Vec<_> = match random.u32(..9) {
+        0..3 => return Vec::new(),
+        3 => vec![Trouble::KillProcess],
+        _ => all.filter(|_| random.u32(..3) == 0).collect(),
+    };
     if random.u32(..4) > 0 || matches!(topology, Topology::Etcd | Topology::ZooKeeper) {
         troubles.retain(|trouble| *trouble != Trouble::LoseData);
     }
     if topology == Topology::Memory {
         // What it has is gone with the process.
-        troubles.retain(|trouble| *trouble != Trouble::KillProcess);
+        troubles.retain(|trouble| !trouble.kills());
     }
     troubles
+}
+
+/// Elsewhere such a world takes a minute.
+fn can_be_crowded(topology: Topology) -> bool {
+    matches!(
+        topology,
+        Topology::Redis | Topology::Etcd | Topology::ZooKeeper
+    )
 }
 
 /// The map of a cluster is large, and asked for often.

@@ -14,6 +14,7 @@ use crosslock_world::{
 use crate::judge::{self, Kind};
 use crate::places::Site;
 use crate::plan::Plan;
+use crate::work::causes;
 
 /// What processes do in it, one function each, and all at once.
 type Roles = &'static [fn(&Locker) -> Result<()>];
@@ -75,7 +76,7 @@ fn perform(plan: &Plan, site: &Site, role: fn(&Locker) -> Result<()>) {
         .build();
     let done = opened.and_then(|locker| role(&locker));
     if let Err(error) = done {
-        record(&format!("error: {error}"));
+        record(&format!("error: {}", causes(&error)));
         let is_odd = matches!(
             error,
             Error::Busy { .. }
@@ -84,7 +85,10 @@ fn perform(plan: &Plan, site: &Site, role: fn(&Locker) -> Result<()>) {
                 | Error::InvalidOption { .. }
         );
         if is_odd {
-            violation(format!("an error that nothing explains: {error}"));
+            violation(format!(
+                "an error that nothing explains: {}",
+                causes(&error)
+            ));
         }
     }
 }

@@ -1,19 +1,21 @@
 //! What goes wrong, one thing at a time or several over each other.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crosslock_world::service::Fault;
 use crosslock_world::{
     Cut, Machine, Message, Place, cut, fault, heal, kill, lose_power, messages, pause, resume,
-    resume_machine, set_message_fault, spawn, step_clock, suspend_machine, time, uninterrupted,
+    resume_machine, set_message_fault, set_names, set_piece, slow, spawn, step_clock,
+    suspend_machine, time, uninterrupted,
 };
 use fastrand::Rng;
 use std::sync::atomic::Ordering;
 
 use crate::judge;
-use crate::places::Site;
+use crate::places::{NAMED, Site};
 use crate::plan::{Plan, Trouble};
 use crate::world::Part;
 
@@ -25,17 +27,15 @@ pub fn make(plan: &Plan, site: &Site, parts: &mut [Part], random: &mut Rng) {
     let at = random.usize(..parts.len());
     let part = &parts[at];
     match trouble {
-        Trouble::KillProcess => {
-            // Nothing runs between the death and the judge's note of it.
-            uninterrupted(|| {
-                if random.bool() {
-                    kill(part.process);
-                } else {
-                    lose_power(part.process);
-                }
-                judge::died(part.process);
-            });
-        }
+        // Nothing runs between the death and the judge's note of it.
+        Trouble::KillProcess => uninterrupted(|| {
+            kill(part.process);
+            judge::died(part.process);
+        }),
+        Trouble::LosePower => uninterrupted(|| {
+            lose_power(part.process);
+            judge::died(part.process);
+        }),
         Trouble::PauseProcess => {
             let process = part.process;
             pause(process);
@@ -50,6 +50,12 @@ pub fn make(plan: &Plan, site: &Site, parts: &mut [Part], random: &mut Rng) {
             step_clock(part.machine, random.i64(-100_000_000..=100_000_000));
         }
         Trouble::Message => fail_message(plan, random),
+        Trouble::Names => {
+            let nobody = IpAddr::from([10, 0, 0, 99]);
+            set_names(NAMED, random.bool().then(|| vec![nobody]));
+            let own = site.named;
+            later(lasts, move || set_names(NAMED, own.map(|ip| vec![ip])));
+        }
         _ => trouble_host(site, trouble, part.machine, lasts, random),
     }
 }
@@ -95,6 +101,14 @@ fn trouble_host(
             let [to_host, to_client] = which;
             cut(machine, place, Cut { to_host, to_client });
             later(lasts, move || heal(machine, place));
+        }
+        Trouble::SlowHost => {
+            set_piece(machine, place, Some(random.usize(1..64)));
+            later(lasts, move || set_piece(machine, place, None));
+        }
+        Trouble::SlowNetwork => {
+            slow(machine, place, lasts.mul_f64(random.f64() * 0.1));
+            later(lasts, move || slow(machine, place, Duration::ZERO));
         }
         Trouble::KillHost => fail_host(place, Fault::Kill, Fault::Start { with_data: true }, lasts),
         Trouble::PauseHost => fail_host(place, Fault::Pause, Fault::Resume, lasts),

@@ -71,16 +71,6 @@ impl Etcd {
         parts.filter_map(|part| part.parse().ok()).collect()
     }
 
-    /// Returns how many of the changes that it has asked for aren't decided, or nothing if it doesn't answer.
-    pub fn undecided(&self) -> Option<u64> {
-        let metrics = gateway::get(self.own_addr(), "/metrics", STATUS_WITHIN).ok()?;
-        let mut lines = metrics.lines();
-        lines.find_map(|line| {
-            let count = line.strip_prefix("etcd_server_proposals_pending ")?;
-            count.parse().ok()
-        })
-    }
-
     /// Returns how many requests it has begun with, of those whose service or method is such.
     ///
     /// # Panics

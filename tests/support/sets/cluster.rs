@@ -173,18 +173,6 @@ impl Cluster {
         new
     }
 
-    /// Starts another node, which becomes a master without slots, and returns its number.
-    pub fn add_node(&mut self) -> usize {
-        let index = self.nodes.len();
-        // All nodes have the same certificates.
-        let certificates = self.setup.tls.then(|| self.nodes[0].dir());
-        let node = self.setup.node(index, certificates);
-        self.nodes.push(node);
-        self.introduce_to(&self.nodes[index]);
-        self.wait_until_known();
-        index
-    }
-
     /// Makes a replica of `master` of a node without slots.
     #[track_caller]
     pub fn replicate(&self, index: usize, master: usize) {
@@ -194,18 +182,6 @@ impl Cluster {
                 .try_query::<()>(&["CLUSTER", "REPLICATE", &id])
                 .is_ok()
         });
-    }
-
-    /// Has all others forget a node without slots, and kills it.
-    #[track_caller]
-    pub fn remove_node(&mut self, index: usize) {
-        let id = self.id(index);
-        self.nodes[index].kill();
-        self.removed.push(index);
-        // A node that hasn't heard FORGET yet would tell the others of it again, but they don't listen for a minute.
-        for other in self.running() {
-            self.nodes[other].query::<()>(&["CLUSTER", "FORGET", &id]);
-        }
     }
 
     /// Waits until all nodes that run agree on who has which slot, take commands, and have no slot on its way, and
@@ -271,15 +247,6 @@ impl Cluster {
                 .for_each(|other| meet(node, other));
         }
         self.wait_until_known();
-    }
-
-    fn introduce_to(&self, new: &Member) {
-        for index in self.running() {
-            let other = &self.nodes[index];
-            if other.pid() != new.pid() {
-                meet(new, other);
-            }
-        }
     }
 
     fn wait_until_known(&self) {

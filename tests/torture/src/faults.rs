@@ -1,269 +1,231 @@
-//! How each fault is aimed, fired, and taken back.
+//! The faults, and how each is fired and taken back.
 
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use fastrand::Rng;
 
-use super::breaks::{break_lock, stop_and_break};
-use super::driver::{Driver, WORKERS};
-use super::history::{self, ALL, Event, PROGRAM};
-use super::kinds::{KEPT_BY_CHILD, Kind, STALE, Whom};
+use super::driver::Driver;
+use super::history::What;
 use super::names::NAMES;
-use super::program::signal;
-use super::register::{Moment, Target};
-use super::server_faults::on_server;
-use super::servers::MEMBERS;
-use support::scripts::{ACQUIRE, ACQUIRE_ALL, DOWNGRADE, RELEASE, RENEW, digest};
-use support::{Fault, eventually};
+use super::program::Program;
+use super::servers::{How, Place, Set};
+use super::topology::Topology::{self, Cluster, Etcd, File, Replicas, Sentinel, Single, ZooKeeper};
+use support::{Fault as OnNetwork, Kind, RedisServer, Server, ServerSet};
 
-/// For how long somebody is waited for who could be hit.
-const AIMING: Duration = Duration::from_secs(3);
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-
-pub(crate) const fn millis(millis: u64) -> Duration {
-    Duration::from_millis(millis)
+/// A fault. None of them excuses anything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) name: &'static str,
+    on: &'static [Topology],
+    /// Breaks something, waits, and mends it. Says whether it was there to be hit.
+    pub(crate) fire: fn(&mut Driver<'_>) -> bool,
 }
 
-/// Does this to all of them at once. Says whether any was hit.
-pub(crate) fn at_once<T: Send>(all: Vec<T>, hit: impl Fn(T) -> bool + Sync) -> bool {
-    let hit = &hit;
-    thread::scope(|scope| {
-        let threads: Vec<_> = all
-            .into_iter()
-            .map(|one| scope.spawn(move || hit(one)))
-            .collect();
-        // Each is waited for.
-        let hits = threads
-            .into_iter()
-            .map(|one| one.join().expect("no panics"));
-        hits.filter(|hit| *hit).count() > 0
+const EVERYWHERE: &[Topology] = &[Single, Replicas, Sentinel, Cluster, Etcd, ZooKeeper, File];
+const REDIS: &[Topology] = &[Single, Replicas, Sentinel, Cluster];
+const SETS: &[Topology] = &[Replicas, Sentinel, Cluster];
+const ELECTING: &[Topology] = &[Etcd, ZooKeeper];
+
+const fn fault(
+    name: &'static str,
+    on: &'static [Topology],
+    fire: fn(&mut Driver<'_>) -> bool,
+) -> Fault {
+    Fault { name, on, fire }
+}
+
+#[rustfmt::skip]
+pub(crate) const FAULTS: [Fault; 18] = [
+    fault("stop worker", EVERYWHERE, |driver| stop_worker(driver, 0.05, 0.5)),
+    fault("stop worker past ttl", EVERYWHERE, |driver| stop_worker(driver, 1.1, 2.1)),
+    fault("kill worker", EVERYWHERE, kill_worker),
+    fault("stop program", EVERYWHERE, stop_program),
+    fault("kill program", EVERYWHERE, |driver| hit_program(driver, Program::kill)),
+    fault("kill watchdog", EVERYWHERE, |driver| hit_program(driver, Program::kill_watchdog)),
+    fault("cut program off", &[Single, Replicas], cut_program_off),
+    fault("connections cut", REDIS, cut_connections),
+    fault("script flush", REDIS, |driver| tell_masters(driver, &["SCRIPT", "FLUSH"])),
+    fault("stop server", REDIS, stop_server),
+    // Where others replace it, one that comes back is a replica, and empty.
+    fault("restart server", &[Single], restart_server),
+    fault("fail over", SETS, |driver| fail_over(driver, How::Asked)),
+    fault("master killed", SETS, |driver| fail_over(driver, How::Killed)),
+    fault("master stopped past failover", SETS, |driver| fail_over(driver, How::Stopped)),
+    fault("leader killed", ELECTING, |driver| hit_members(driver, Hit::LeaderKilled)),
+    // Before etcd 3.4.31 and 3.5.13 two may hold a lock after it: see docs/etcd.md.
+    fault("leader stopped past election", &[ZooKeeper], |driver| hit_members(driver, Hit::LeaderStopped)),
+    fault("follower killed", ELECTING, |driver| hit_members(driver, Hit::FollowerKilled)),
+    fault("all restarted", ELECTING, |driver| hit_members(driver, Hit::AllRestarted)),
+];
+
+impl Fault {
+    pub(crate) fn is_on(&self, topology: Topology) -> bool {
+        self.on.contains(&topology)
+    }
+}
+
+/// A part of it, by chance: between these.
+fn part(rng: &mut Rng, of: Duration, least: f64, most: f64) -> Duration {
+    of.mul_f64(least + (most - least) * rng.f64())
+}
+
+/// With so many threads it nearly always has a lock, and waits for another.
+fn any_worker(driver: &mut Driver<'_>) -> usize {
+    driver.rng.usize(..driver.workers.len())
+}
+
+fn stop_worker(driver: &mut Driver<'_>, least: f64, most: f64) -> bool {
+    let time = part(&mut driver.rng, driver.ttl, least, most);
+    let any = any_worker(driver);
+    let worker = &driver.workers[any].child;
+    worker.stop();
+    thread::sleep(time);
+    worker.cont();
+    true
+}
+
+/// Another is started in its place.
+fn kill_worker(driver: &mut Driver<'_>) -> bool {
+    let any = any_worker(driver);
+    driver.tell_of(driver.workers[any].number, What::Killed);
+    driver.workers[any].child.kill();
+    driver.workers[any] = driver.new_worker();
+    true
+}
+
+/// But not its watchdog.
+fn stop_program(driver: &mut Driver<'_>) -> bool {
+    let time = part(&mut driver.rng, driver.ttl, 1.5, 2.5);
+    hit_program(driver, |program| {
+        program.stop();
+        thread::sleep(time);
+        program.go_on()
     })
 }
 
-/// Waits for the moment, and says whom the fault is to hit; `None` when it didn't come.
-pub(crate) fn aim(driver: &mut Driver<'_>, kind: &Kind) -> Option<Target> {
-    if kind.whom == Whom::Program {
-        let name = String::new();
-        // It has its turn behind the threads of all workers.
-        let runs = driver.program.as_mut()?.aim(AIMING.max(driver.ttl * 8));
-        return runs.then_some(Target {
-            process: PROGRAM,
-            name,
-        });
-    }
-    let long = driver.ttl.mul_f64(0.6);
-    let moment = match kind.name {
-        "kill releasing" | "lose reply to release" => Moment::Releases,
-        "kill passing" => Moment::Passes,
-        "delay and kill holder"
-        | "lose reply to renew"
-        | "stop holder past ttl"
-        | "stop holder and break" => Moment::Holds(long),
-        _ => Moment::Has(millis(20)),
-    };
-    if kind.name == STALE
-        && let Some(set) = driver.servers.set()
-    {
-        set.follow();
-    }
-    let holder = driver.register.await_moment(moment, AIMING)?;
-    let process = match kind.whom {
-        Whom::Holder => holder.process,
-        Whom::Waiter => (holder.process + driver.rng.u32(1..WORKERS)) % WORKERS,
-        Whom::Anyone => driver.rng.u32(0..WORKERS),
-        Whom::All => ALL,
-        Whom::Program => PROGRAM,
-    };
-    let name = match kind.name {
-        // Whoever has it, or waits for it.
-        "break" if driver.rng.u8(0..3) == 0 => NAMES[driver.rng.usize(0..NAMES.len())].to_owned(),
-        // What hits a server hits the one that has this lock.
-        _ if kind.breaks() || process == ALL => holder.name,
-        _ => String::new(),
-    };
-    Some(Target { process, name })
+/// While its command runs, anywhere in the lease.
+fn hit_program(driver: &mut Driver<'_>, hit: impl FnOnce(&Program) -> bool) -> bool {
+    let after = part(&mut driver.rng, driver.ttl, 0.0, 0.3);
+    driver.program.await_command();
+    thread::sleep(after);
+    hit(&driver.program)
 }
 
-/// Breaks something, waits, and mends it. Says whether it did what it was to do.
-pub(crate) fn fire(driver: &mut Driver<'_>, kind: &Kind, target: &Target) -> bool {
-    match kind.name {
-        name if kind.whom == Whom::Program => on_program(driver, name),
-        "break" => break_lock(driver, &target.name),
-        "stop holder and break" => stop_and_break(driver, target),
-        name if target.process == ALL && !name.starts_with("lose reply") => {
-            on_server(driver, kind, &target.name)
-        }
-        _ => fire_at(driver, kind, target.process),
-    }
-}
-
-/// The program, while its command runs.
-fn on_program(driver: &mut Driver<'_>, name: &str) -> bool {
-    // Anywhere in the lease, and for longer than it lasts.
-    thread::sleep(driver.ttl.mul_f64(0.3 * driver.rng.f64()));
-    let past = driver.ttl.mul_f64(1.1 + driver.rng.f64());
-    let Some(program) = &driver.program else {
+/// It reaches the server no more.
+fn cut_program_off(driver: &mut Driver<'_>) -> bool {
+    let time = part(&mut driver.rng, driver.ttl, 1.5, 2.5);
+    driver.program.await_command();
+    let Some(entrance) = driver.servers.entrance_of_program() else {
         return false;
     };
-    match name {
-        "stop program" => program.stop(past),
-        "kill program" => program.kill(),
-        "kill watchdog" => program.kill_watchdog(),
-        "cut program off" => program.cut_off(past),
-        name => unreachable!("{name} is no fault of the program"),
+    entrance.set(OnNetwork::BlackHole);
+    thread::sleep(time);
+    entrance.set(OnNetwork::None);
+    true
+}
+
+fn redis<'a>(driver: &'a Driver<'_>) -> &'a Set {
+    match &driver.servers.place {
+        Place::Redis(set) => set,
+        other => unreachable!("{other:?} is no Redis"),
     }
 }
 
-fn fire_at(driver: &mut Driver<'_>, kind: &Kind, target: u32) -> bool {
-    match kind.name {
-        name if name.starts_with("lose reply") => lose_reply(driver, target, name),
-        "stop holder" | "stop waiter" => {
-            let most = u64::try_from(driver.ttl.as_millis() / 2).expect("short");
-            stop(driver, target, millis(driver.rng.clone().u64(20..most)))
-        }
-        "stop holder past ttl" => {
-            let time = driver.ttl.mul_f64(1.1 + driver.rng.f64());
-            stop(driver, target, time)
-        }
-        "stop waiter and delay grants" => stop_and_delay(driver, target),
-        "kill holder" | "kill waiter" | "kill releasing" | "kill passing" => kill(driver, target),
-        "close" => {
-            driver.worker(target).tell("close");
-            // It opens another one first, for which a busy machine takes its time.
-            driver.worker(target).wait_for("closed", PATIENCE * 6);
-            true
-        }
-        "delay and kill holder" => {
-            let delay = millis(driver.rng.u64(25..60));
-            driver.set_network(target, Fault::Delay(delay));
-            // It is renewed meanwhile.
-            thread::sleep(driver.ttl.mul_f64(0.55));
-            kill(driver, target);
-            driver.set_network(target, Fault::None);
-            true
-        }
-        KEPT_BY_CHILD => kill_but_for_a_child(driver, target),
-        "descriptors exhausted" | "threads exhausted" | "open files exhausted" => {
-            exhaust(driver, target, kind.name)
-        }
-        name => on_network(driver, target, name),
-    }
+fn tell_masters(driver: &Driver<'_>, words: &[&str]) -> bool {
+    let masters = redis(driver).masters().into_iter();
+    let told = masters.map(|one| one.try_query::<()>(words).is_ok());
+    !told.collect::<Vec<_>>().contains(&false)
 }
 
-fn stop(driver: &mut Driver<'_>, target: u32, time: Duration) -> bool {
-    driver.worker(target).stop();
+fn cut_connections(driver: &mut Driver<'_>) -> bool {
+    let kinds = ["normal", "pubsub"];
+    let cut = kinds.map(|kind| tell_masters(driver, &["CLIENT", "KILL", "TYPE", kind]));
+    cut == [true; 2]
+}
+
+fn any_master<'a>(driver: &'a mut Driver<'_>) -> &'a RedisServer {
+    let choice = driver.rng.usize(..);
+    let masters = redis(driver).masters();
+    masters[choice % masters.len()]
+}
+
+fn stop_server(driver: &mut Driver<'_>) -> bool {
+    let time = part(&mut driver.rng, driver.ttl, 0.05, 0.8);
+    let server = any_master(driver);
+    server.stop();
     thread::sleep(time);
-    driver.worker(target).cont();
+    server.cont();
     true
 }
 
-/// Stops somebody past the ttl of what it is granted meanwhile, who then asks again, and hears of the grant before the
-/// answer.
-fn stop_and_delay(driver: &mut Driver<'_>, target: u32) -> bool {
-    let past = driver.ttl.mul_f64(1.1 + driver.rng.f64());
-    driver.set_network(target, Fault::DelayMessages(PATIENCE));
-    driver.worker(target).stop();
-    thread::sleep(past);
-    // From now on, for the grant; from when it is sent, for the question, and for its answer.
-    driver.set_network(target, Fault::Delay(millis(30)));
-    driver.worker(target).cont();
-    thread::sleep(millis(driver.rng.u64(80..160)));
-    driver.set_network(target, Fault::None);
+fn restart_server(driver: &mut Driver<'_>) -> bool {
+    any_master(driver).restart();
     true
 }
 
-fn kill(driver: &mut Driver<'_>, target: u32) -> bool {
-    driver.worker(target).kill();
-    let new = driver.new_worker(target);
-    *driver.worker(target) = new;
-    true
-}
-
-/// Kills somebody whose child has copies of its files, and then the child.
-fn kill_but_for_a_child(driver: &mut Driver<'_>, target: u32) -> bool {
-    let time = driver.ttl.mul_f64(driver.rng.f64());
-    let worker = driver.worker(target);
-    let pid = worker.pid();
-    worker.tell("fork");
-    let child = worker.wait_for("forked", PATIENCE);
-    let forked = history::now();
-    kill(driver, target);
-    thread::sleep(time);
-    driver.history.tell(&Event {
-        pid,
-        until: forked,
-        ..Event::now("kept")
+fn fail_over(driver: &mut Driver<'_>, how: How) -> bool {
+    let name = NAMES[driver.rng.usize(..NAMES.len())];
+    let (pause, cuts_off) = (
+        part(&mut driver.rng, driver.ttl, 0.0, 1.0),
+        driver.rng.bool(),
+    );
+    redis(driver).fail_over(name, how, |master| {
+        driver.servers.lead_to(master.addr(), cuts_off);
+        thread::sleep(pause);
     });
-    child.parse().is_ok_and(|child| signal(child, Signal::KILL))
-}
-
-fn on_network(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
-    let rng = &mut driver.rng;
-    let fault = match name {
-        "delay" => Fault::Delay(millis(rng.u64(1..60))),
-        "drop" => Fault::Refuse,
-        "black hole" => Fault::BlackHole,
-        "truncate" => Fault::Truncate(rng.usize(1..60)),
-        "half-close" => Fault::HalfClose,
-        name => unreachable!("{name} is no fault of the network"),
-    };
-    let time = millis(rng.u64(50..500));
-    // All of them, or the way to one of several servers.
-    let only = driver.rng.usize(0..2 * MEMBERS);
-    let hit = |index: usize| only >= MEMBERS || only == index;
-    let proxies = driver.proxies_of(target);
-    let is_one_of_several = driver.servers.members().is_some();
-    let some = proxies.iter().enumerate();
-    for (_, proxy) in some.filter(|(index, _)| !is_one_of_several || hit(*index)) {
-        proxy.set(fault);
-    }
-    thread::sleep(time);
-    driver.set_network(target, Fault::None);
     true
 }
 
-fn lose_reply(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
-    let request = match driver.servers.members() {
-        Some(members) => members.request(name).to_owned(),
-        None => script(name),
-    };
-    let then_close = driver.rng.bool();
-    let proxies = driver.proxies_of(target);
-    let lost = || -> u64 { proxies.iter().map(|proxy| proxy.lost_replies()).sum() };
-    let before = lost();
-    for proxy in &proxies {
-        proxy.lose_next_reply(&request, then_close);
-    }
-    let was_lost = eventually(Duration::from_secs(2), || lost() > before);
-    // A connection that isn't closed stays silent.
-    thread::sleep(driver.servers.topology().io_timeout() * 2);
-    proxies.iter().for_each(|proxy| proxy.set(Fault::None));
-    was_lost
+/// What happens to members that elect who leads.
+#[derive(Clone, Copy, Debug)]
+enum Hit {
+    LeaderKilled,
+    LeaderStopped,
+    FollowerKilled,
+    AllRestarted,
 }
 
-/// What a request to a server of Redis has in it.
-fn script(fault: &str) -> String {
-    digest(match fault {
-        "lose reply to acquire" => ACQUIRE,
-        "lose reply to renew" => RENEW,
-        "lose reply to downgrade" => DOWNGRADE,
-        "lose reply to acquire several" => ACQUIRE_ALL,
-        _ => RELEASE,
-    })
+fn hit_members(driver: &mut Driver<'_>, hit: Hit) -> bool {
+    let pause = part(&mut driver.rng, driver.ttl, 0.0, 1.0);
+    match &driver.servers.place {
+        Place::Etcd(set) => hit.fire(set, pause),
+        Place::ZooKeeper(set) => hit.fire(set, pause),
+        other => unreachable!("{other:?} elect nobody"),
+    }
+    true
 }
 
-/// Leaves a process no descriptors for the connections that it needs, or none of the threads. Says whether that was
-/// noticed: it is for want of a thread that calls are refused, for want of a connection they wait.
-fn exhaust(driver: &mut Driver<'_>, target: u32, name: &str) -> bool {
-    let time = driver.rng.u64(50..400);
-    let worker = driver.worker(target);
-    worker.tell(&format!("{name}: {time}"));
-    worker.wait_for("exhausted", PATIENCE);
-    if name == "descriptors exhausted" {
-        driver.set_network(target, Fault::Refuse);
-        driver.set_network(target, Fault::None);
+impl Hit {
+    /// It is over when one leads again.
+    fn fire<K: Kind>(self, set: &ServerSet<K>, pause: Duration) {
+        let leader = set.leader();
+        let follower = (leader + 1) % set.members().len();
+        match self {
+            Hit::LeaderKilled => {
+                set.kill(leader);
+                set.wait_for_other_leader(leader);
+                thread::sleep(pause);
+                set.restart(leader);
+            }
+            Hit::LeaderStopped => {
+                set.stop(leader);
+                set.wait_for_other_leader(leader);
+                thread::sleep(pause);
+                // It takes itself for the leader, until it is told.
+                set.go_on(leader);
+            }
+            Hit::FollowerKilled => {
+                set.kill(follower);
+                thread::sleep(pause);
+                set.restart(follower);
+            }
+            Hit::AllRestarted => {
+                let members = set.members().iter();
+                members.clone().for_each(Server::kill);
+                members.for_each(Server::launch_again);
+            }
+        }
+        set.leader();
     }
-    let refused = driver.worker(target).wait_for("refused", PATIENCE);
-    name != "threads exhausted" || refused != "0"
 }

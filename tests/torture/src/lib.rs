@@ -1,25 +1,15 @@
 //! The torture program, and the checker that judges what it has written down.
 
-mod breaks;
 pub mod checker;
 mod command;
-mod delays;
 mod driver;
-mod failovers;
 mod faults;
 pub mod history;
-pub mod kinds;
-mod looks;
-mod member_faults;
 mod names;
-mod own_mounts;
 mod program;
-mod register;
-mod server_faults;
 mod servers;
 mod summary;
 mod topology;
-mod watcher;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -29,16 +19,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use driver::Outcome;
-use fastrand::Rng;
-use kinds::Class;
+use checker::{Violation, judge};
+use history::Event;
+use summary::Summary;
 use topology::Topology;
 
-const SECONDS: u64 = 60;
-/// Where nothing else is asked for, one way to have several servers, by the seed, gets so many besides.
-const SECONDS_OF_SEVERAL: u64 = 8;
-/// The same for a directory.
-const SECONDS_OF_FILE: u64 = 8;
+/// How long a run fires faults where nothing else is asked for.
+const SECONDS: u64 = 4;
 /// So many violations of each rule are shown.
 const SHOWN: usize = 5;
 
@@ -51,36 +38,33 @@ pub fn main() -> ExitCode {
         worker::run();
         return ExitCode::SUCCESS;
     }
-    own_mounts::end_with_parent();
-    if !is_wanted() {
-        return ExitCode::SUCCESS;
-    }
     if let Ok(dir) = env::var("TORTURE_JUDGE") {
-        return exit(show(&driver::judged(Path::new(&dir))));
+        return exit(show(&history::read(Path::new(&dir)).expect("read history")));
     }
-    if let Some(mut again) = own_mounts::again() {
-        let status = again.status().expect("run this program again");
-        return exit(status.success());
-    }
-    let seconds = number("TORTURE_SECONDS").unwrap_or(SECONDS);
-    let seed = number("TORTURE_SEED").unwrap_or_else(|| fastrand::u64(..));
-    println!("TORTURE_SEED={seed} TORTURE_SECONDS={seconds}");
-    let passed = phases(seconds, seed)
+    let (time, seed) = (
+        Duration::from_secs(number("TORTURE_SECONDS", || SECONDS)),
+        seed(),
+    );
+    let failed: Vec<_> = topologies()
         .into_iter()
-        .map(|(topology, class, seconds)| {
-            phase(topology, class, seed, Duration::from_secs(seconds))
-        })
         // All are run, whatever the first ones show.
-        .filter(|passed| !passed)
-        .count()
-        == 0;
-    exit(passed)
+        .filter(|topology| !torture(*topology, time, seed))
+        .map(Topology::name)
+        .collect();
+    if !failed.is_empty() {
+        println!("failed: {}", failed.join(", "));
+    }
+    exit(failed.is_empty())
+}
+
+fn seed() -> u64 {
+    number("TORTURE_SEED", || fastrand::u64(..))
 }
 
 /// What a variable says.
-fn number(name: &str) -> Option<u64> {
-    let text = env::var(name).ok()?;
-    Some(text.parse().expect(name))
+fn number(name: &str, default: impl FnOnce() -> u64) -> u64 {
+    let text = env::var(name).ok();
+    text.map_or_else(default, |text| text.parse().expect(name))
 }
 
 fn exit(passed: bool) -> ExitCode {
@@ -91,52 +75,29 @@ fn exit(passed: bool) -> ExitCode {
     }
 }
 
-/// What is run, and for how many seconds each.
-fn phases(seconds: u64, seed: u64) -> Vec<(Topology, Class, u64)> {
-    let topology = Topology::chosen();
-    let of = |class, seconds| (topology.unwrap_or(Topology::Single), class, seconds);
-    if topology == Some(Topology::File) {
-        // There is no server that may forget.
-        return vec![of(Class::Safe, seconds)];
-    }
-    let mut phases = match env::var("TORTURE_CLASS").as_deref() {
-        Ok("safe") => vec![of(Class::Safe, seconds)],
-        Ok("unsafe") => vec![of(Class::Unsafe, seconds)],
-        _ => vec![
-            of(Class::Safe, seconds - seconds / 4),
-            of(Class::Unsafe, seconds / 4),
-        ],
-    };
-    let is_chosen = |what| env::var_os(format!("TORTURE_{what}")).is_some();
-    if !["TOPOLOGY", "CLASS", "FAULTS", "SECONDS"]
-        .into_iter()
-        .any(is_chosen)
-    {
-        let mut several = [Topology::Replicas, Topology::Sentinel, Topology::Cluster];
-        Rng::with_seed(seed).shuffle(&mut several);
-        phases.push((several[0], Class::Safe, SECONDS_OF_SEVERAL));
-        phases.push((Topology::File, Class::Safe, SECONDS_OF_FILE));
-    }
-    phases
-}
-
-/// Whether the arguments, which are those of libtest, name this program.
-fn is_wanted() -> bool {
+/// The one that `TORTURE_TOPOLOGY` names; else all that the arguments, which are those of libtest, want.
+fn topologies() -> Vec<Topology> {
     let args: Vec<_> = env::args().skip(1).collect();
-    let mut names = args.iter().filter(|arg| !arg.starts_with('-'));
-    let skipped = skipped().count();
-    let is_named = names.clone().any(|name| "torture".contains(name.as_str()));
-    !args.iter().any(|arg| arg == "--list") && (names.nth(skipped).is_none() || is_named)
+    if args.iter().any(|arg| arg == "--list") {
+        return Vec::new();
+    }
+    let is_value = |at: usize| at > 0 && args[at - 1] == "--skip";
+    let (skipped, wanted): (Vec<_>, Vec<_>) = (0..args.len())
+        .filter(|at| !args[*at].starts_with('-'))
+        .partition(|at| is_value(*at));
+    let is_named = |topology: &Topology, by: &[usize]| {
+        let name = format!("torture::{}", topology.name());
+        by.iter().any(|at| name.contains(&args[*at]))
+    };
+    let is_wanted = |topology: &Topology| {
+        (wanted.is_empty() || is_named(topology, &wanted)) && !is_named(topology, &skipped)
+    };
+    let chosen = Topology::chosen().map_or(Topology::ALL.to_vec(), |one| vec![one]);
+    chosen.into_iter().filter(is_wanted).collect()
 }
 
-/// What is to be left out, by the arguments of libtest.
-fn skipped() -> impl Iterator<Item = String> {
-    let (args, values) = (env::args(), env::args().skip(1));
-    args.zip(values)
-        .filter_map(|(arg, value)| (arg == "--skip").then_some(value))
-}
-
-fn phase(topology: Topology, class: Class, seed: u64, time: Duration) -> bool {
+/// Says whether no rule was broken.
+fn torture(topology: Topology, time: Duration, seed: u64) -> bool {
     let dir = tempfile::Builder::new()
         .prefix("torture-")
         .tempdir()
@@ -144,44 +105,33 @@ fn phase(topology: Topology, class: Class, seed: u64, time: Duration) -> bool {
         // It is removed when all is well.
         .keep();
     println!(
-        "\n{} faults for {time:?}, servers: {}, in {}",
-        class.name(),
+        "\nTORTURE_TOPOLOGY={} TORTURE_SEED={seed}, in {}",
         topology.name(),
         dir.display()
     );
-    if show(&driver::run((topology, class), &dir, seed, time)) {
+    if show(&driver::run(topology, &dir, seed, time)) {
         // What can't be removed is left to the system.
         let _ = fs::remove_dir_all(&dir);
         return true;
     }
-    println!(
-        "TORTURE_SEED={seed}; TORTURE_JUDGE={} judges it again",
-        dir.display()
-    );
+    println!("TORTURE_JUDGE={} judges it again", dir.display());
     false
 }
 
-/// Says whether it passed.
-fn show(outcome: &Outcome) -> bool {
-    let Outcome {
-        violations,
-        summary,
-    } = outcome;
-    println!("{summary}| violations | {} |", violations.len());
-    let mut counts = BTreeMap::<_, usize>::new();
-    for violation in violations {
-        *counts.entry(violation.rule).or_default() += 1;
+/// Judges a history, and says whether no rule was broken.
+fn show(events: &[Event]) -> bool {
+    let violations = judge(events);
+    print!("{}", Summary::of(events));
+    println!("| violations | {} |", violations.len());
+    let mut by_rule = BTreeMap::<_, Vec<&Violation>>::new();
+    for violation in &violations {
+        by_rule.entry(violation.rule).or_default().push(violation);
     }
-    for (rule, count) in counts {
-        println!("| violations of {rule} | {count} |");
+    for (rule, found) in &by_rule {
+        println!("| violations of {rule} | {} |", found.len());
     }
-    let mut shown = BTreeMap::<_, usize>::new();
-    for violation in violations {
-        let count = shown.entry(violation.rule).or_default();
-        *count += 1;
-        if *count <= SHOWN {
-            println!("{violation}");
-        }
+    for violation in by_rule.values().flat_map(|found| found.iter().take(SHOWN)) {
+        println!("{violation}");
     }
     violations.is_empty()
 }

@@ -1,9 +1,8 @@
 //! The program `crosslock`, which runs a command under a lock, over and over.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
@@ -13,22 +12,19 @@ use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::command;
-use super::delays::Delays;
-use super::history::{Event, History, LATE, PROGRAM, WAITED};
 use super::names::LONG;
-use super::servers::Servers;
-use support::{Fault, Proxy, built_program, eventually};
+use support::{built_program, eventually};
 
-/// How often it is looked whether the program has ended, and how late it is.
+/// How often it is looked whether the program has ended.
 const PAUSE: Duration = Duration::from_millis(10);
+/// For how long a command is waited for: it has its turn behind the threads of all workers.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest ttl of a run leaves time for renewals before it.
 const KILL_AFTER: &str = "50ms";
 
 /// The program, and the thread that runs it.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// Between it and each server, unless servers have theirs.
-    proxies: Vec<Proxy>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     /// The process that is to be hit.
@@ -39,24 +35,24 @@ pub(crate) struct Program {
 struct Shared {
     /// It is reaped by who has this, so that its number is no other's.
     running: Mutex<Option<Child>>,
+    /// Whether the next command that succeeds is the last.
     ends: AtomicBool,
+    /// Whether the next is, in any case.
+    is_stopped: AtomicBool,
 }
 
 impl Program {
-    pub(crate) fn start(dir: &Path, servers: &Servers, ttl: Duration, seed: u64) -> Self {
-        let proxies = servers.proxies_for_one();
+    pub(crate) fn start(dir: &Path, url: String, ttl: Duration, seed: u64) -> Self {
         let shared = Arc::new(Shared::default());
-        let runner = Runner {
+        let mut runner = Runner {
             program: program(),
             dir: dir.to_owned(),
-            url: servers.url_by(&proxies),
+            url,
             ttl,
             rng: Rng::with_seed(seed),
-            history: History::open(dir, "program.jsonl", PROGRAM).expect("write history"),
         };
         let theirs = shared.clone();
         Program {
-            proxies,
             shared,
             thread: Some(thread::spawn(move || runner.run(&theirs))),
             aimed: 0,
@@ -64,29 +60,24 @@ impl Program {
     }
 
     /// Waits until its command runs.
-    pub(crate) fn aim(&mut self, timeout: Duration) -> bool {
-        let mut aimed = None;
-        eventually(timeout, || {
+    pub(crate) fn await_command(&mut self) {
+        eventually(PATIENCE, || {
             let running = self.shared.running();
-            let pid = running.as_ref().map(Child::id);
-            aimed = pid.filter(|pid| child_like(*pid, |line| line.starts_with("sh ")).is_some());
-            aimed.is_some()
+            let pid = running.as_ref().map_or(0, Child::id);
+            let has_command = child_like(pid, |line| line.starts_with("sh ")).is_some();
+            self.aimed = if has_command { pid } else { 0 };
+            has_command
         });
-        self.aimed = aimed.unwrap_or_default();
-        aimed.is_some()
-    }
-
-    /// The process that is to be hit.
-    pub(crate) fn pid(&self) -> u32 {
-        self.aimed
     }
 
     /// Stops it, but not its watchdog.
-    pub(crate) fn stop(&self, time: Duration) -> bool {
-        let was_there = self.signal(Signal::STOP);
-        thread::sleep(time);
-        self.signal(Signal::CONT);
-        was_there
+    pub(crate) fn stop(&self) -> bool {
+        self.signal(Signal::STOP)
+    }
+
+    /// After it was stopped.
+    pub(crate) fn go_on(&self) -> bool {
+        self.signal(Signal::CONT)
     }
 
     pub(crate) fn kill(&self) -> bool {
@@ -100,22 +91,13 @@ impl Program {
         watchdog.is_some_and(|pid| signal(pid, Signal::KILL))
     }
 
-    /// It reaches the server no more.
-    pub(crate) fn cut_off(&self, time: Duration) -> bool {
-        let set = |fault| self.proxies.iter().for_each(|proxy| proxy.set(fault));
-        set(Fault::BlackHole);
-        thread::sleep(time);
-        set(Fault::None);
-        !self.proxies.is_empty()
-    }
-
-    pub(crate) fn proxies(&self) -> &[Proxy] {
-        &self.proxies
-    }
-
-    /// Waits until it has ended by itself. Says whether it did.
-    pub(crate) fn end(&mut self, timeout: Duration) -> bool {
+    /// Has it run no other behind the next command that ends by itself.
+    pub(crate) fn end(&self) {
         self.shared.ends.store(true, Relaxed);
+    }
+
+    /// Waits until that has ended, and the program with it. Says whether they did.
+    pub(crate) fn has_ended(&self, timeout: Duration) -> bool {
         let is_over = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         eventually(timeout, is_over)
     }
@@ -129,7 +111,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        self.shared.ends.store(true, Relaxed);
+        self.shared.is_stopped.store(true, Relaxed);
         if let Some(child) = &mut *self.shared.running() {
             // It fails for one that has ended. The watchdog kills the command.
             let _ = child.kill();
@@ -154,37 +136,32 @@ struct Runner {
     url: String,
     ttl: Duration,
     rng: Rng,
-    history: History,
 }
 
 impl Runner {
-    fn run(mut self, shared: &Shared) {
-        // It wants the lock from now on.
-        self.history.tell(&Event {
-            process: PROGRAM,
-            id: u64::from(PROGRAM),
-            name: LONG.to_owned(),
-            detail: "run".to_owned(),
-            ..Event::now("ask")
-        });
-        while !shared.ends.load(Relaxed) {
-            let child = self.start().expect("start the program");
-            let pid = child.id();
-            *shared.running() = Some(child);
-            let mut delays = Vec::new();
-            while shared.running().as_mut().is_some_and(is_running) {
-                self.tell_delays(pid, &mut delays);
+    /// Until it is to end, and then until a command has succeeded.
+    fn run(&mut self, shared: &Shared) {
+        loop {
+            *shared.running() = Some(self.start());
+            let status = loop {
+                if let Some(status) = ended(&mut shared.running()) {
+                    break status;
+                }
                 thread::sleep(PAUSE);
+            };
+            let is_last = shared.ends.load(Relaxed) && status.success();
+            if is_last || shared.is_stopped.load(Relaxed) {
+                return;
             }
-            *shared.running() = None;
         }
     }
 
-    fn start(&mut self) -> io::Result<Child> {
+    /// The command lives for so long that its lease ends before if it isn't renewed.
+    fn start(&mut self) -> Child {
         let log = File::options()
             .create(true)
             .append(true)
-            .open(self.dir.join("program.log"))?;
+            .open(self.dir.join("program.log"));
         let ttl = format!("{}ms", self.ttl.as_millis());
         let mut command = Command::new(&self.program);
         command
@@ -192,26 +169,21 @@ impl Runner {
             .args(["--ttl", &ttl, "--kill-after", KILL_AFTER])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(log);
-        let time = self.ttl.mul_f64(0.5 + 1.5 * self.rng.f64());
-        command::give(&mut command, &self.dir, time);
-        command.spawn()
+            .stderr(log.expect("open its log"));
+        command::give(
+            &mut command,
+            &self.dir,
+            self.ttl.mul_f64(2.5 + self.rng.f64()),
+        );
+        command.spawn().expect("start the program")
     }
+}
 
-    /// Writes down for how long the program, or one of its children, waited for a processor.
-    fn tell_delays(&self, pid: u32, delays: &mut Vec<(u32, Delays)>) {
-        let all = [pid].into_iter().chain(children(pid));
-        for one in all {
-            if delays.iter().all(|(known, _)| *known != one) {
-                delays.push((one, Delays::of(one)));
-            }
-        }
-        let waited = delays.iter_mut().map(|(_, one)| one.look()).max();
-        let waited = waited.unwrap_or_default();
-        if waited >= LATE {
-            self.history.tell_late_of(PROGRAM, pid, WAITED, waited);
-        }
-    }
+/// Reaps it when it has ended.
+fn ended(running: &mut Option<Child>) -> Option<ExitStatus> {
+    let status = running.as_mut()?.try_wait().expect("wait for a child")?;
+    *running = None;
+    Some(status)
 }
 
 fn program() -> PathBuf {
@@ -221,13 +193,8 @@ fn program() -> PathBuf {
     built_program("crosslock", &sources, how)
 }
 
-/// Reaps it when it has ended.
-fn is_running(child: &mut Child) -> bool {
-    child.try_wait().is_ok_and(|status| status.is_none())
-}
-
 /// Says whether it was there.
-pub(crate) fn signal(pid: u32, signal: Signal) -> bool {
+fn signal(pid: u32, signal: Signal) -> bool {
     let pid = pid.try_into().ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
 }

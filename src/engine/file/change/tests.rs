@@ -8,53 +8,6 @@ use crate::engine::Release;
 use crate::engine::rules::NameState;
 
 #[test]
-fn release_tells_the_next_waiter_alone() {
-    let (place, claim) = (Place::new(), claim());
-    let holder = place.has(&claim);
-    let [next, last] = [(); 2].map(|()| place.waits(&claim));
-    assert!(!place.was_told(&next) && !place.was_told(&last));
-    assert_eq!(place.release(&claim, &holder), Outcome::DONE);
-    assert!(place.was_told(&next) && !place.was_told(&last));
-    let entries = place.written(&claim).name.entries;
-    let states: Vec<_> = entries.iter().map(|entry| entry.state).collect();
-    let waits = EntryState::Waits {
-        first: false,
-        more: false,
-    };
-    assert!(matches!(states[0], EntryState::Given(_)));
-    assert_eq!(states, [states[0], waits]);
-    assert!(matches!(place.ask(&claim, &next), Answer::Granted(_)));
-    assert!(!place.was_told(&last));
-}
-
-#[test]
-fn waiter_is_told_when_the_one_ahead_of_it_leaves_the_queue() {
-    let (place, claim) = (Place::new(), claim());
-    let holder = place.has(&claim);
-    let [first, second, third] = [(); 3].map(|()| place.waits(&claim));
-    place.release(&claim, &second);
-    assert!(place.was_told(&third) && !place.was_told(&first));
-    place.release(&claim, &first);
-    assert!(place.was_told(&third) && !place.was_told(&holder));
-}
-
-#[test]
-fn waiter_is_told_of_another_holder_whom_it_has_to_watch() {
-    let (place, claim) = (Place::new(), claim());
-    let holder = place.has(&claim);
-    let waiter = place.waits(&claim);
-    // A lease without a presence ends at a time.
-    place.change(&claim, &holder, Change::GiveAway);
-    assert!(place.was_told(&waiter));
-    let adopt = Change::Adopt {
-        from: &holder,
-        last_used: 0,
-    };
-    let adopted = place.change(&claim, &Owner::new(), adopt);
-    assert!(adopted.is_done() && place.was_told(&waiter));
-}
-
-#[test]
 fn change_that_fails_writes_and_tells_nothing() {
     let (place, claim) = (Place::new(), claim());
     let holder = place.has(&claim);

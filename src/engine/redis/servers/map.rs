@@ -99,12 +99,6 @@ impl Map {
         nodes.map(|at| self.nodes[at].clone()).collect()
     }
 
-    /// How many slots somebody is known to have.
-    #[cfg(test)]
-    fn covered(&self) -> usize {
-        self.slots.iter().filter(|at| **at != NOBODY).count()
-    }
-
     /// When the look-up began that it is from.
     pub(super) fn looked_up(&self) -> Option<Instant> {
         self.looked_up

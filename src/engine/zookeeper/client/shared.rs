@@ -343,6 +343,3 @@ fn is_confirmed(reply: &Reply) -> bool {
         _ => false,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -276,6 +276,3 @@ impl Watches {
         all.map(|(_, listening)| listening).collect()
     }
 }
-
-#[cfg(test)]
-mod tests;

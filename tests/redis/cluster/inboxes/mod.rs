@@ -2,7 +2,6 @@
 
 mod cost;
 mod moved;
-mod unaware;
 
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use crosslock::{LockGuard, Locker};
 use support::{Cluster, Member, wait_until};
 
-use super::{PATIENCE, key, millis, name_on, slot, start};
+use super::{PATIENCE, key, name_on, slot, start};
 
 /// The ttl of those whose heartbeats, which come after 140 s at the earliest, are to play no part.
 const LONG: Duration = Duration::from_secs(600);

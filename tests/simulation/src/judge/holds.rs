@@ -9,7 +9,7 @@ use crosslock::{Leadership, LockGuard, MutexGuard, RwLockReadGuard, RwLockWriteG
 use crosslock_world::{Process, as_process, current, record, true_now, uninterrupted, violation};
 
 use super::{ACQUISITIONS, Call, locked, number, plan};
-use crate::plan::{Step, Topology, Trouble};
+use crate::plan::{Step, Topology};
 
 /// How a name is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,8 @@ struct Hold {
     token: u64,
     /// When an operator had broken it.
     broken: Option<Duration>,
+    /// When another was given the name, which nothing prevents where a server loses what it had said.
+    overlapped: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -80,6 +82,8 @@ struct Name {
     /// The last that held it alone, and whether the next one is to find it abandoned, if that is known.
     last: u64,
     is_abandoned: Option<bool>,
+    /// Those that have begun to release it, and haven't ended.
+    leaving: Vec<Process>,
     /// Nobody holds it since then.
     free_since: Duration,
     /// Nobody gets it before, as its last holder has asked for.
@@ -119,7 +123,8 @@ pub fn acquired(
                 process: current(),
                 guard: guard.clone(),
                 token,
-                broken: with(name, |name| name.broken_at(token)),
+                broken: with(name, |name| name.broken_at(token, kind)),
+                overlapped: None,
             };
             judge_exclusion(name, &hold);
             judge_token(name, &hold);
@@ -142,10 +147,26 @@ fn tokens_of_a_lease() -> u64 {
 }
 
 impl Name {
-    fn broken_at(&self, token: u64) -> Option<Duration> {
+    /// Only exclusive leases are handed over, with larger tokens.
+    fn broken_at(&self, token: u64, kind: Kind) -> Option<Duration> {
         let mut broken = self.broken.iter();
-        let is_its = |first: u64| (first..first + tokens_of_a_lease()).contains(&token);
+        let tokens = if kind == Kind::Exclusive {
+            tokens_of_a_lease()
+        } else {
+            1
+        };
+        let is_its = |first: u64| (first..first + tokens).contains(&token);
         broken.find(|(first, _)| is_its(*first)).map(|(_, at)| *at)
+    }
+}
+
+impl Name {
+    /// Another was given it, while that one has it.
+    fn overlapped(&mut self, id: u64) {
+        let mut holds = self.holds.iter_mut();
+        if let Some(hold) = holds.find(|hold| hold.id == id) {
+            hold.overlapped.get_or_insert(true_now());
+        }
     }
 }
 
@@ -168,6 +189,7 @@ pub fn ending(of: &[&str], id: u64, abandons: bool) {
                 name.is_abandoned = is_held.then_some(abandons);
             }
             name.free_since = name.free_since.max(true_now());
+            name.leaving.push(gone.process);
             Some(gone)
         });
         drop(gone);
@@ -177,7 +199,11 @@ pub fn ending(of: &[&str], id: u64, abandons: bool) {
 /// Its release has ended.
 pub fn unreleased(of: &[&str], until: Duration) {
     for name in of {
-        with(name, |name| name.free_since = name.free_since.max(until));
+        with(name, |name| {
+            name.free_since = name.free_since.max(until);
+            let left = name.leaving.iter().position(|one| *one == current());
+            left.map(|at| name.leaving.swap_remove(at));
+        });
     }
 }
 
@@ -216,6 +242,14 @@ pub fn breaking(name: &str) {
     with(name, |name| name.breaking += 1);
 }
 
+/// Whether an operator has broken this lease, or may be about to.
+pub fn is_broken(name: &str, kind: Kind, guard: &impl Held) -> bool {
+    let token = guard.lease().fencing_token();
+    with(name, |name| {
+        name.breaking > 0 || name.broken_at(token, kind).is_some()
+    })
+}
+
 /// An operator has broken what had these tokens.
 pub fn broke(name: &str, tokens: impl Iterator<Item = u64>) {
     let now = true_now();
@@ -229,21 +263,29 @@ pub fn broke(name: &str, tokens: impl Iterator<Item = u64>) {
         name.holds = broken
             .into_iter()
             .map(|hold| Hold {
-                broken: hold.broken.or_else(|| name.broken_at(hold.token)),
+                broken: hold
+                    .broken
+                    .or_else(|| name.broken_at(hold.token, hold.kind)),
                 ..hold
             })
             .collect();
     });
 }
 
-pub(super) fn died(process: Process) {
-    for name in locked(&NAMES).values_mut() {
+/// What it had, or was perhaps given while nobody else had it, stays taken for a ttl.
+pub(super) fn died(process: Process, waited_for: &[String]) {
+    let until = true_now() + plan().ttl.mul_f64(1.01);
+    for (text, name) in &mut *locked(&NAMES) {
         // A guard that is dropped here would be released by a thread that isn't its own.
         let (gone, left): (Vec<Hold>, Vec<Hold>) = name
             .holds
             .drain(..)
             .partition(|hold| hold.process == process);
         name.holds = left;
+        let may_have_it = name.holds.is_empty() && waited_for.contains(text);
+        if may_have_it || !gone.is_empty() || name.leaving.contains(&process) {
+            name.free_since = name.free_since.max(until);
+        }
         if gone.iter().any(|hold| hold.id == name.last) {
             name.is_abandoned = Some(true);
         }
@@ -267,6 +309,7 @@ fn judge_exclusion(name: &str, hold: &Hold) {
             ..
         } = other;
         let is_held = as_process(process, || other.guard.lease().is_held());
+        judge_overlap(name, &other, is_held);
         let is_there = with(name, |name| {
             name.breaking == 0 && name.holds.iter().any(|hold| hold.id == id)
         });
@@ -274,13 +317,17 @@ fn judge_exclusion(name: &str, hold: &Hold) {
         drop(other);
         let is_broken = broken.is_some() || hold.broken.is_some();
         let both = is_held && is_there && hold.guard.lease().is_held();
+        let excludes = hold.kind == Kind::Exclusive || kind == Kind::Exclusive;
+        if both && excludes && !plan().is_safe() {
+            with(name, |name| name.overlapped(id));
+        }
         if !both || is_broken || !plan().is_safe() {
             continue;
         }
         if let Kind::Permits { count, .. } = kind {
             out += count;
         }
-        if hold.kind == Kind::Exclusive || kind == Kind::Exclusive {
+        if excludes {
             let own = hold.kind;
             violation(format!(
                 "{name} has two holders: {own:?} while {kind:?} holds it"
@@ -291,6 +338,19 @@ fn judge_exclusion(name: &str, hold: &Hold) {
         && out + count > of
     {
         violation(format!("{} permits of {of} are out of {name}", out + count));
+    }
+}
+
+/// Whatever went wrong: whose lease is gone learns of it by its next renewal.
+fn judge_overlap(name: &str, hold: &Hold, is_held: bool) {
+    let most = match plan().topology {
+        Topology::Redis => plan().ttl.mul_f64(1.05) + Duration::from_millis(100),
+        // Who asks which server has the name may be told of one that had it.
+        _ => plan().ttl * 2 + Duration::from_secs(2),
+    };
+    let gone = [hold.broken, hold.overlapped].into_iter().flatten().min();
+    if is_held && gone.is_some_and(|gone| gone + most < true_now()) {
+        violation(format!("{name} is gone since {gone:?}, and is held"));
     }
 }
 
@@ -322,14 +382,12 @@ fn judge_abandoned(name: &str, hold: &Hold, is_alone: bool) {
         name.is_abandoned.take().filter(|_| name.breaking == 0)
     });
     let found = hold.guard.lease().was_abandoned();
-    let has_kills_only = plan().troubles.iter().all(|it| *it == Trouble::KillProcess)
-        && plan().topology != Topology::Memory;
     let is_sure = match known {
         // Of several names any may have been abandoned.
         _ if !is_alone => false,
         // ZooKeeper's servers are told who holds it a round trip later, and those that give up may be told as well.
         _ if plan().topology == Topology::ZooKeeper => false,
-        Some(true) => (plan().is_calm() || has_kills_only) && !plan().does(Step::Break),
+        Some(true) => plan().only_kills() && !plan().does(Step::Break),
         Some(false) => plan().is_calm(),
         None => false,
     };
@@ -348,16 +406,18 @@ fn judge_idle(name: &str, call: Call) {
         violation(format!("{name} was to be free at {not_before:?}"));
     }
     /// A few round trips, of threads that others go before.
-    const MOST: Duration = Duration::from_millis(150);
+    const MOST: Duration = Duration::from_millis(250);
     let (is_free, free_since) = with(name, |name| (name.holds.is_empty(), name.free_since));
     let idle = true_now().saturating_sub(free_since.max(call.began));
     let waits_for_others = plan().does(Step::All) && name.starts_with("lock");
+    // One that is closed while it waits isn't known to wait.
+    let is_unsure = !plan().is_calm() && name.starts_with("closed");
     // Replicas that were given all data confirm nothing for a second.
     let most = match plan().min_replicas {
         0 => MOST,
         _ => Duration::from_millis(1_200),
     };
-    if is_free && idle > most && plan().is_calm() && !waits_for_others {
+    if is_free && idle > most && plan().tells_deaths() && !waits_for_others && !is_unsure {
         violation(format!(
             "{name}: nobody had it for {idle:?} while somebody waited"
         ));
@@ -367,6 +427,7 @@ fn judge_idle(name: &str, call: Call) {
 /// A lease that was broken is soon known to be lost, and no other is lost in a calm world.
 fn judge_held(name: &str, hold: &Hold) {
     let is_held = hold.guard.lease().is_held();
+    judge_overlap(name, hold, is_held);
     if !plan().is_calm() {
         return;
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crosslock::Leader;
 use crosslock_world::{Process, current, true_now, violation};
 
 use super::{locked, number, plan};
@@ -98,6 +99,32 @@ pub fn waited(name: &str, of: u32, began: Duration, is_open: bool) {
     }
     if is_certain && late > SOON && plan().is_calm() {
         violation(format!("{name} was open for {late:?} when a wait ended"));
+    }
+}
+
+/// What each leader was about to publish, by its token.
+static PUBLISHED: Mutex<BTreeMap<(String, u64), Vec<String>>> = Mutex::new(BTreeMap::new());
+
+pub fn publishing(name: &str, token: u64, text: &str) {
+    let mut published = locked(&PUBLISHED);
+    let of = published.entry((name.to_owned(), token)).or_default();
+    of.push(text.to_owned());
+}
+
+/// A leader is shown with what it has published itself, and nobody else.
+pub fn shown(name: &str, leader: Option<&Leader>) {
+    let Some((leader, text)) = leader.and_then(|it| Some((it, it.value.as_ref()?))) else {
+        return;
+    };
+    let published = locked(&PUBLISHED);
+    let its = published.get(&(name.to_owned(), leader.token));
+    let is_its = its.is_some_and(|its| its.contains(text));
+    drop(published);
+    if !is_its && plan().is_safe() {
+        let token = leader.token;
+        violation(format!(
+            "{name}: {token} is shown with {text}, which another has published"
+        ));
     }
 }
 
@@ -209,5 +236,6 @@ pub(super) fn died(process: Process) {
 pub(super) fn forget() {
     locked(&ONCES).clear();
     locked(&LATCHES).clear();
+    locked(&PUBLISHED).clear();
     locked(&BARRIERS).clear();
 }

@@ -5,6 +5,7 @@
 mod holds;
 pub mod meetings;
 pub mod remains;
+pub mod removals;
 pub mod tasks;
 mod values;
 mod waits;
@@ -15,8 +16,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use crosslock_world::Process;
 
 pub use holds::{
-    Held, Kind, abandoned, acquired, adopted, breaking, broke, ending, not_before, passed_on,
-    unreleased,
+    Held, Kind, abandoned, acquired, adopted, breaking, broke, ending, is_broken, not_before,
+    passed_on, unreleased,
 };
 pub use values::{peeked, peeking, reached, read, stored, stores, storing};
 pub use waits::{Call, began, ended};
@@ -43,14 +44,14 @@ pub fn number() -> u64 {
 
 /// A process was killed: what it has counts no more, although its threads never say so.
 pub fn died(process: Process) {
-    holds::died(process);
-    waits::died(process);
+    holds::died(process, &waits::died(process));
     meetings::died(process);
     tasks::died(process);
     if plan().topology == Topology::Memory {
         // All locks and values were in it.
         holds::forget();
         values::forget();
+        removals::forget();
         meetings::forget();
         tasks::forget();
     }

@@ -61,7 +61,7 @@ pub fn ended(call: Call, has_it: bool) {
     // Of several threads of a process one stands in the queue of the others.
     if let Some(text) = text
         && has_it
-        && plan().is_calm()
+        && plan().tells_deaths()
         && plan().threads == 1
     {
         violation(text);
@@ -69,8 +69,14 @@ pub fn ended(call: Call, has_it: bool) {
 }
 
 /// By then a call that waits is in the queue.
-const VISIBLE: Duration = Duration::from_millis(50);
+const VISIBLE: Duration = Duration::from_millis(100);
 
-pub(super) fn died(process: Process) {
-    locked(&WAITING).retain(|one| one.process != process);
+/// The names that its calls were waiting for.
+pub(super) fn died(process: Process) -> Vec<String> {
+    let mut waiting = locked(&WAITING);
+    let (gone, left) = std::mem::take(&mut *waiting)
+        .into_iter()
+        .partition(|one: &Waiting| one.process == process);
+    *waiting = left;
+    gone.into_iter().map(|one| one.name).collect()
 }

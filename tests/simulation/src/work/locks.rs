@@ -36,7 +36,8 @@ impl Worker {
 
     pub(super) fn timed(&mut self) -> Result<()> {
         let name = self.name("lock");
-        let timeout = self.plan.ttl.mul_f64(self.random.f64() * 1.5);
+        let part = self.random.f64() * 1.5;
+        let timeout = self.short_or(self.plan.ttl.mul_f64(part));
         let held = self.ask(&name, Some(timeout), |locker| {
             locker.try_lock_for(&name, timeout)
         })?;
@@ -47,11 +48,20 @@ impl Worker {
         self.release(&[&name], guard, LockGuard::unlock)
     }
 
+    /// Often a time that is over while the first question is on its way.
+    fn short_or(&mut self, usual: Duration) -> Duration {
+        match self.random.bool() {
+            true => Duration::from_micros(self.random.u64(..2_000)),
+            false => usual,
+        }
+    }
+
     /// A call that another thread cancels.
     pub(super) fn cancelled(&mut self) -> Result<()> {
         let name = self.name("lock");
         let token = CancelToken::new();
-        let lasts = self.plan.ttl.mul_f64(self.random.f64().powi(3));
+        let part = self.random.f64().powi(3);
+        let lasts = self.short_or(self.plan.ttl.mul_f64(part));
         let (end, theirs) = (true_now() + lasts, token.clone());
         let _ = spawn("canceller", move || {
             time::sleep(lasts);

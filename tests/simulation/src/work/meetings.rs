@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crosslock::crossbeam_channel::Receiver;
-use crosslock::{Leader, Leadership, Result};
+use crosslock::{Error, Leader, Leadership, Result};
 use crosslock_world::{record, time, true_now, violation};
 
-use super::{Worker, owned};
+use super::{Worker, in_time, owned};
 use crate::judge::meetings::{self, Came, SOON};
 use crate::judge::{self, Kind};
 
@@ -81,7 +81,7 @@ impl Worker {
         let (name, n) = (format!("barrier-{at}"), 2 + at % 2);
         let barrier = self.locker.barrier(&name, n)?;
         let timeout = Duration::from_millis(self.random.u64(..3_000));
-        let id = meetings::coming(&name);
+        let (id, end) = (meetings::coming(&name), true_now() + timeout);
         record(&format!("comes to {name}"));
         let met = barrier.wait_for(timeout);
         let how = match &met {
@@ -92,7 +92,11 @@ impl Worker {
         };
         record(&format!("came to {name}: {how:?}"));
         meetings::came(&name, n, id, how);
-        met.map(drop)
+        match met {
+            // Its time was over before the answer.
+            Err(Error::Unavailable { .. }) if true_now() >= end => Ok(()),
+            met => met.map(drop),
+        }
     }
 
     pub(super) fn election(&mut self) -> Result<()> {
@@ -104,15 +108,25 @@ impl Worker {
         };
         let timeout = self.plan.ttl.mul_f64(self.random.f64());
         let Some((led, call)) = self.ask(&name, Some(timeout + SOON), |_| {
-            election.try_campaign_for(timeout)
+            in_time(timeout, || election.try_campaign_for(timeout))
         })?
         else {
             return Ok(());
         };
         let (led, id) = self.hold_on(&[&name], Kind::Exclusive, led, Some(call));
+        // It has published nothing yet.
+        let first = election.leader();
+        let leads = first.as_ref().ok().and_then(Option::as_ref);
+        meetings::shown(&name, leads);
+        let (own, shown) = (led.fencing_token(), leads.map(|leader| leader.token));
+        if shown.is_some_and(|it| it != own) && led.is_held() && self.plan.is_calm() {
+            violation(format!("{name}: {own} leads, and {leads:?} is shown"));
+        }
         let text = judge::number().to_string();
+        meetings::publishing(&name, led.fencing_token(), &text);
         let published = led.publish(&*text);
         let shown = election.leader();
+        meetings::shown(&name, shown.as_ref().ok().and_then(Option::as_ref));
         if published.is_ok() && self.plan.is_calm() && led.is_held() {
             judge_shown(&led, &text, shown.as_ref().ok());
             if let Some(observed) = observed {
@@ -121,7 +135,7 @@ impl Worker {
         }
         judge::ending(&[&name], id, false);
         let done = self.release(&[&name], owned(led), Leadership::resign);
-        published.and(shown.map(drop)).and(done)
+        first.and(published).and(shown.map(drop)).and(done)
     }
 }
 
@@ -142,6 +156,7 @@ fn judge_observed(led: &Leadership, text: &str, observed: &Receiver<Option<Leade
     let until = true_now() + SOON;
     let mut last = None;
     while let Ok(leader) = observed.recv_timeout(until.saturating_sub(true_now())) {
+        meetings::shown(led.name(), leader.as_ref());
         last = leader.and_then(|leader| leader.value);
         if last.as_deref() == Some(text) {
             return;

@@ -98,15 +98,33 @@ fn is_trouble(plan: &Plan, error: &Error) -> bool {
     }
 }
 
+/// An error, and what it comes from.
+pub fn causes(error: &Error) -> String {
+    let first: &dyn std::error::Error = error;
+    let all = std::iter::successors(Some(first), |error| error.source());
+    let texts: Vec<String> = all.map(ToString::to_string).collect();
+    texts.join(": ")
+}
+
+/// A call whose time was over before the answer came may also say that there was none.
+fn in_time<T>(timeout: Duration, call: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
+    let end = true_now() + timeout;
+    match call() {
+        Err(Error::Unavailable { .. }) if true_now() >= end => Ok(None),
+        answer => answer,
+    }
+}
+
 impl Worker {
     fn work(&mut self) {
         while world::takes_round(&self.plan, self.part) {
             let pause = self.random.f64().powi(4) * 200.0;
             time::sleep(Duration::from_secs_f64(pause / 1_000.0));
             if let Err(error) = self.step() {
-                record(&format!("error: {error}"));
+                let causes = causes(&error);
+                record(&format!("error: {causes}"));
                 if !is_trouble(&self.plan, &error) {
-                    violation(format!("an error that nothing explains: {error}"));
+                    violation(format!("an error that nothing explains: {causes}"));
                 }
             }
         }
@@ -135,6 +153,7 @@ impl Worker {
             Step::Counter => self.counter(),
             Step::SharedValue => self.shared_value(),
             Step::Condition => self.condition(),
+            Step::Remove => self.remove(),
             Step::Once => self.once(),
             Step::Latch => self.latch(),
             Step::Barrier => self.barrier(),
@@ -152,7 +171,7 @@ impl Worker {
     ) -> Result<Option<(G, Call)>> {
         let asked = judge::began(name, timeout);
         let held = match timeout {
-            Some(timeout) => self.bounded(timeout, call),
+            Some(timeout) => in_time(timeout, || self.bounded(timeout, call)),
             None => call(&self.locker),
         };
         let has_it = matches!(held, Ok(Some(_)));
@@ -189,9 +208,12 @@ impl Worker {
 
     fn work_under(&mut self, guard: &crosslock::LockGuard) {
         // A break is told to who holds on.
-        let often = if self.plan.does(Step::Break) { 6 } else { 30 };
+        // So do leases that aren't renewed end.
+        let outlasts = self.plan.does(Step::Break) || !self.plan.renews;
+        let often = if outlasts { 6 } else { 30 };
         let long = if self.random.u32(..often) == 0 {
-            2.0
+            // Where two may hold it, the first learns of that.
+            if self.plan.is_safe() { 2.0 } else { 5.0 }
         } else {
             0.01
         };

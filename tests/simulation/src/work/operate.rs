@@ -1,6 +1,6 @@
 //! What passes leases on, breaks them, looks at them, and closes lockers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -28,6 +28,22 @@ static ADOPTED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 fn passed<T>(work: impl FnOnce(&mut Vec<Passed>) -> T) -> T {
     work(&mut PASSED.lock().expect("nobody panics with it"))
+}
+
+/// How often somebody tried to adopt a lease, and it was lost.
+static LOST: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
+
+/// Whether all who have tried so far to adopt that lease have found it lost.
+fn all_lost(id: u64) -> bool {
+    let tries = passed(|all| {
+        all.iter()
+            .find(|one| one.id == id)
+            .map_or(2, |one| one.tries)
+    });
+    let mut lost = LOST.lock().expect("nobody panics with it");
+    let lost = lost.entry(id).or_default();
+    *lost += 1;
+    *lost == tries
 }
 
 /// The last that was passed on. Two try to adopt each.
@@ -96,8 +112,7 @@ impl Worker {
             }
             Err(Error::Lost { .. }) => {
                 let is_fresh = true_now() < one.since + self.plan.ttl.mul_f64(0.6);
-                let is_first = one.tries == 1;
-                if is_fresh && is_first && self.plan.is_calm() && !self.plan.loses() {
+                if all_lost(one.id) && is_fresh && self.plan.is_calm() && !self.plan.loses() {
                     violation(format!("{} was lost on its way", one.name));
                 }
                 Ok(())
@@ -108,7 +123,8 @@ impl Worker {
 
     /// An operator breaks a lock.
     pub(super) fn break_one(&mut self) -> Result<()> {
-        let kind = ["lock", "lock", "shared", "permits"][self.random.usize(..4)];
+        let kinds = ["lock", "lock", "shared", "permits", "counter", "value"];
+        let kind = kinds[self.random.usize(..kinds.len())];
         let name = self.name(kind);
         judge::breaking(&name);
         let holders = self.locker.break_lock(&name)?;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crosslock::{MutexGuard, Result, RwLockReadGuard, RwLockWriteGuard};
+use crosslock::{Mutex, MutexGuard, Result, RwLockReadGuard, RwLockWriteGuard};
 use crosslock_world::{record, time, true_now, violation};
 
 use super::{Worker, owned};
-use crate::judge::{self, Held, Kind};
+use crate::judge::{self, Held, Kind, removals};
 
 impl Worker {
     pub(super) fn counter(&mut self) -> Result<()> {
@@ -14,22 +14,9 @@ impl Worker {
         let counter = self.locker.mutex(&name, 0_i64)?;
         match self.random.u32(..6) {
             0 => return self.peek(&name),
-            1 => {
-                let mut id = None;
-                let stored = counter.update(|value| {
-                    id = Some(judge::storing(&name));
-                    *value += 1;
-                });
-                id.into_iter()
-                    .for_each(|id| judge::stored(&name, id, &stored));
-                return stored;
-            }
+            1 => return count_up(&name, &counter),
             2 => {
-                let changed: Result<(), Box<dyn std::error::Error>> = counter.try_update(|value| {
-                    *value += 7;
-                    Err("it isn't to be stored".into())
-                });
-                record(&format!("gives a change of {name} up: {changed:?}"));
+                give_up_a_change(&name, &counter);
                 return Ok(());
             }
             _ => {}
@@ -37,7 +24,7 @@ impl Worker {
         let (guard, call) = self
             .ask(&name, None, |_| counter.lock().map(Some))?
             .expect("it waits for ever");
-        read(&name, *guard, &guard);
+        read(&name, *guard, Kind::Exclusive, &guard);
         let mut guard = self.hold(&[&name], Kind::Exclusive, (guard, call));
         *guard += 1;
         let id = judge::storing(&name);
@@ -68,7 +55,7 @@ impl Worker {
         let guard = shared.write();
         judge::ended(call, false);
         let guard = guard?;
-        read(&name, *guard, &guard);
+        read(&name, *guard, Kind::Exclusive, &guard);
         let mut guard = self.hold(&[&name], Kind::Exclusive, (guard, call));
         let id = judge::storing(&name);
         *guard += 1;
@@ -98,12 +85,14 @@ impl Worker {
         guard: RwLockReadGuard<i64>,
         call: Option<judge::Call>,
     ) -> Result<()> {
-        read(name, *guard, &guard);
+        read(name, *guard, Kind::Shared, &guard);
         let (guard, id) = self.hold_on(&[name], Kind::Shared, guard, call);
         let value = **guard;
         if self.random.u32(..4) == 0 {
             let found = self.locker.rwlock(name, 0_i64)?.peek();
-            let is_valid = guard.lease().is_held() && self.plan.is_safe();
+            let is_valid = guard.lease().is_held()
+                && self.plan.is_safe()
+                && !judge::is_broken(name, Kind::Shared, &*guard);
             if let Ok(found) = found
                 && found != value
                 && is_valid
@@ -122,54 +111,129 @@ impl Worker {
         let name = self.name("condition");
         let value = self.locker.mutex(&name, 0_i64)?;
         let mut guard = value.lock()?;
-        read(&name, *guard, &guard);
-        if self.random.u32(..3) > 0 {
-            time::sleep(self.plan.ttl.mul_f64(self.random.f64() * 0.01));
-            *guard += 1;
-            return store(&name, guard);
+        read(&name, *guard, Kind::Exclusive, &guard);
+        if self.random.u32(..3) == 0 {
+            return self.wait_for_others(&name, guard);
         }
+        time::sleep(self.plan.ttl.mul_f64(self.random.f64() * 0.01));
+        *guard += 1;
+        store(&name, guard)
+    }
+
+    fn wait_for_others(&mut self, name: &str, guard: MutexGuard<i64>) -> Result<()> {
         // The wait itself changes it in the beginning.
         let target = *guard + 1 + self.random.i64(1..=3);
         let timeout = Duration::from_millis(self.random.u64(500..8_000));
-        let (began, stores) = (true_now(), judge::stores(&name));
+        let (began, stores) = (true_now(), judge::stores(name));
         let mut own = None;
         let mut looks = 0;
+        let (mut last, mut late) = (None, Duration::ZERO);
         let waited = MutexGuard::wait_while_for(guard, timeout, |value| {
             looks += 1;
+            if let Some((at, seen)) = last {
+                late = late.max(unseen(name, at, seen));
+            }
             if own.is_none() {
-                own = Some(judge::storing(&name));
+                own = Some(judge::storing(name));
                 *value += 1;
             }
+            last = Some((true_now(), *value));
             *value < target
         });
         own.into_iter()
-            .for_each(|id| judge::stored(&name, id, &waited));
+            .for_each(|id| judge::stored(name, id, &waited));
         let (guard, timed_out) = waited?;
-        read(&name, *guard, &guard);
+        read(name, *guard, Kind::Exclusive, &guard);
         if timed_out != (*guard < target) && guard.lease().is_held() {
             violation(format!("{name}: a wait for {target} ended with {}", *guard));
         }
-        let most = judge::stores(&name) - stores + usize::from(timed_out);
+        let most = judge::stores(name) - stores + usize::from(timed_out);
         if looks > most && self.plan.is_calm() {
             violation(format!("{name}: {looks} looks at {most} changes"));
         }
         if timed_out && true_now() < began + timeout.mul_f64(0.99) {
             violation(format!("{name}: a wait for {timeout:?} was over too early"));
         }
-        self.judge_woken(&name, target, began);
+        self.judge_woken(name, late);
         MutexGuard::unlock(guard)
     }
 
-    /// All that wait have their turn, and each holds it for a hundredth of the ttl.
-    fn judge_woken(&self, name: &str, target: i64, began: Duration) {
+    /// Who waits looks soon after each change. All that wait have their turn, and each holds it for a hundredth of the
+    /// ttl.
+    fn judge_woken(&self, name: &str, late: Duration) {
         let others = u32::try_from(self.plan.processes * self.plan.threads).unwrap_or(1);
         let most = (self.plan.ttl.mul_f64(0.012) + Duration::from_millis(10)) * others;
-        let since = judge::reached(name, target).map(|since| since.max(began));
-        let late = since.map(|since| true_now().saturating_sub(since));
-        if late.is_some_and(|late| late > most + judge::meetings::SOON) && self.plan.is_calm() {
+        if late > most + judge::meetings::SOON && self.plan.is_calm() {
             violation(format!(
-                "{name} was {target} for {late:?} when a wait ended"
+                "{name} had changed for {late:?} when who waits looked"
             ));
+        }
+    }
+}
+
+fn count_up(name: &str, counter: &Mutex<i64>) -> Result<()> {
+    let mut id = None;
+    let call = judge::began(name, None);
+    let stored = counter.update(|value| {
+        judge::ended(call, false);
+        id = Some(judge::storing(name));
+        *value += 1;
+    });
+    judge::ended(call, false);
+    id.into_iter()
+        .for_each(|id| judge::stored(name, id, &stored));
+    stored
+}
+
+fn give_up_a_change(name: &str, counter: &Mutex<i64>) {
+    let call = judge::began(name, None);
+    let changed: Result<(), Box<dyn std::error::Error>> = counter.try_update(|value| {
+        judge::ended(call, false);
+        *value += 7;
+        Err("it isn't to be stored".into())
+    });
+    judge::ended(call, false);
+    record(&format!("gives a change of {name} up: {changed:?}"));
+}
+
+/// For how long there was something to see that who looked then hasn't seen.
+fn unseen(name: &str, at: Duration, seen: i64) -> Duration {
+    let since = judge::reached(name, seen + 1);
+    since.map_or(Duration::ZERO, |since| {
+        true_now().saturating_sub(since.max(at))
+    })
+}
+
+impl Worker {
+    /// A value that is there or was removed, which some wait for.
+    pub(super) fn remove(&mut self) -> Result<()> {
+        let name = self.name("removed");
+        let value = self.locker.mutex(&name, 0_i64)?;
+        match self.random.u32(..3) {
+            0 => {
+                let sets = removals::removing(&name);
+                value.remove()?;
+                removals::removed(&name, sets);
+                Ok(())
+            }
+            1 => {
+                removals::setting(&name);
+                let set = value.set(1);
+                // It may come later otherwise.
+                if set.is_ok() {
+                    removals::set(&name);
+                }
+                set
+            }
+            _ => {
+                let timeout = Duration::from_millis(self.random.u64(500..8_000));
+                let began = true_now();
+                let waited = MutexGuard::wait_while_for(value.lock()?, timeout, |value| *value > 0);
+                let (guard, timed_out) = waited?;
+                record(&format!("waited for {name}: {timed_out}"));
+                removals::waited(&name, began);
+                MutexGuard::unlock(guard)
+            }
         }
     }
 }
@@ -182,8 +246,8 @@ fn store(name: &str, guard: MutexGuard<i64>) -> Result<()> {
 }
 
 /// Who has the lock has the value that was stored last.
-fn read(name: &str, value: i64, guard: &impl Held) {
-    if guard.lease().is_held() {
+fn read(name: &str, value: i64, kind: Kind, guard: &impl Held) {
+    if guard.lease().is_held() && !judge::is_broken(name, kind, guard) {
         judge::read(name, value);
     }
 }

@@ -24,10 +24,10 @@ pub use history::{End, record, violation};
 pub use machine::{Machine, add_machine, resume_machine, step_clock, suspend_machine};
 pub use network::{
     Cut, Message, Place, add_service, contents, cut, fault, heal, messages, set_message_fault,
-    set_names,
+    set_names, set_piece, slow,
 };
 pub use process::{
-    Process, add_process, as_process, current, fork, host_name, is_alive, kill, lose_power, pause,
+    Process, add_process, as_process, current, host_name, is_alive, kill, lose_power, pause,
     process_id, resume,
 };
 pub use scheduler::{Chances, Settings, run, true_now, uninterrupted};

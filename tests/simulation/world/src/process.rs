@@ -71,17 +71,6 @@ pub fn add_process(machine: Machine, name: &str, main: impl FnOnce() + Send + 's
     Process(process)
 }
 
-/// Forks this process: the child has one thread, and shares what `main` brings along.
-pub fn fork(name: &str, main: impl FnOnce() + Send + 'static) -> Process {
-    let mine = me();
-    let process = with(|inside| {
-        let machine = inside.machine_of(mine);
-        inside.processes.add(machine, name)
-    });
-    start(process, name, main);
-    Process(process)
-}
-
 fn start(process: usize, name: &str, main: impl FnOnce() + Send + 'static) {
     let (_, run) = prepare(Some(process), name, main);
     let thread = std::thread::Builder::new().name(name.to_owned());

@@ -122,8 +122,7 @@ impl Socket {
             if !link.has_room() {
                 return Err(ErrorKind::WouldBlock.into());
             }
-            inside.send_to_host(self.connection, bytes.to_vec());
-            Ok(bytes.len())
+            Ok(inside.send_to_host(self.connection, bytes))
         })
     }
 

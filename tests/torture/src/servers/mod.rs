@@ -1,241 +1,146 @@
 //! The servers of a run, whichever they are, or the directory.
 
-mod directory;
-mod members;
-mod sets;
+mod redis;
 
+use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::kinds::Class;
-use super::names::key_of;
+use crosslock::{Locker, LockerBuilder, Result};
+
+use super::names::{COUNTER, NAMES};
 use super::topology::Topology;
-pub(crate) use directory::Directory;
-pub(crate) use members::{MEMBERS, Members};
-pub(crate) use sets::Set;
-use support::{Proxy, RedisServer};
+pub(crate) use redis::{How, Set};
+use support::{Ensemble, EtcdCluster, EtcdSetup, Fault, Proxy, ZooKeeperSetup, eventually};
 
-/// What the user of the workers may do on one server, as the documentation has it.
-const USER: &str = "user app on >app ~{crosslock:* resetchannels &crosslock:inbox:* -@all +eval +evalsha +get +set \
-    +pexpire +pttl +del +time +ping +exists +mget +incr +lindex +lpop +llen +lrem +rpush +hget +hgetall +hset +hdel \
-    +zadd +zrem +zscore +zrange +zremrangebyscore +pexpireat +publish +subscribe +unsubscribe +pubsub|numsub \
-    +scan +lrange +getrange";
+/// Of etcd, or ZooKeeper.
+const MEMBERS: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The servers of a run.
 #[derive(Debug)]
 pub(crate) struct Servers {
     topology: Topology,
-    class: Class,
-    place: Place,
-    watched: Watched,
+    pub(crate) place: Place,
+    /// Where there are no others that tell clients who is the master: one for workers, and one for `crosslock run`.
+    entrances: Vec<Proxy>,
 }
 
 #[derive(Debug)]
-enum Place {
-    Set(Box<Set>),
-    Members(Box<Members>),
-    Directory(Directory),
+pub(crate) enum Place {
+    Redis(Box<Set>),
+    Etcd(EtcdCluster),
+    ZooKeeper(Ensemble),
+    Directory(PathBuf),
 }
 
-/// Which servers are looked at: those that have the locks, and those that take part besides.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Watched(Arc<Mutex<Addresses>>);
-
-/// Of servers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Addresses {
-    pub(crate) masters: Vec<SocketAddr>,
-    pub(crate) others: Vec<SocketAddr>,
-    /// Of members that run, with the ids of their processes.
-    pub(crate) members: Vec<(SocketAddr, u32)>,
-}
-
-impl Watched {
-    pub(crate) fn get(&self) -> Addresses {
-        self.0.lock().expect("no panics").clone()
-    }
-
-    fn set(&self, addresses: Addresses) {
-        *self.0.lock().expect("no panics") = addresses;
-    }
+/// Who opens a URL.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Who {
+    Worker,
+    Program,
 }
 
 impl Servers {
-    pub(crate) fn start(topology: Topology, class: Class, dir: &Path) -> Self {
+    pub(crate) fn start(topology: Topology, dir: &Path) -> Self {
         let place = match topology {
-            Topology::Etcd | Topology::ZooKeeper => {
-                Place::Members(Box::new(Members::start(topology)))
+            // One that is late on a busy machine isn't taken for one that is gone: it may be late for a second.
+            Topology::Etcd => {
+                let setup = EtcdSetup::new().flag("election-timeout", "1000");
+                Place::Etcd(setup.cluster(MEMBERS))
             }
-            Topology::File => Place::Directory(Directory::start(dir).expect("make a directory")),
-            _ => Place::Set(Box::new(Set::start(topology, class))),
+            Topology::ZooKeeper => {
+                let setup = ZooKeeperSetup::new().config("syncLimit", "10");
+                Place::ZooKeeper(setup.ensemble(MEMBERS))
+            }
+            Topology::File => {
+                let locks = dir.join("locks");
+                fs::create_dir(&locks).expect("make a directory");
+                Place::Directory(locks)
+            }
+            _ => Place::Redis(Box::new(Set::start(topology))),
         };
-        let servers = Servers {
+        let entrances = match (topology, &place) {
+            (Topology::Single | Topology::Replicas, Place::Redis(set)) => {
+                let start = |_: Who| Proxy::start(set.masters()[0].addr());
+                [Who::Worker, Who::Program].map(start).into()
+            }
+            _ => Vec::new(),
+        };
+        Servers {
             topology,
-            class,
             place,
-            watched: Watched::default(),
-        };
-        servers.look();
-        servers
+            entrances,
+        }
     }
 
     pub(crate) fn topology(&self) -> Topology {
         self.topology
     }
 
-    pub(crate) fn set(&self) -> Option<&Set> {
+    pub(crate) fn url(&self, who: Who) -> String {
         match &self.place {
-            Place::Set(set) => Some(set),
-            _ => None,
+            Place::Directory(locks) => format!("file://{}", locks.display()),
+            Place::Etcd(set) => set.url(),
+            Place::ZooKeeper(set) => set.url() + "?tick=100ms",
+            Place::Redis(set) => match self.entrances.get(who as usize) {
+                Some(entrance) => entrance.url() + &set.parameters(),
+                None => set.url(),
+            },
         }
     }
 
-    pub(crate) fn members(&self) -> Option<&Members> {
-        match &self.place {
-            Place::Members(members) => Some(members),
-            _ => None,
+    /// Has clients find the master here. What is connected stays where it is, unless it is cut off.
+    pub(crate) fn lead_to(&self, master: SocketAddr, cuts_off: bool) {
+        for entrance in &self.entrances {
+            entrance.point_to(master);
+            if cuts_off {
+                entrance.set(Fault::Refuse);
+                entrance.set(Fault::None);
+            }
         }
     }
 
-    pub(crate) fn directory(&self) -> Option<&Directory> {
-        match &self.place {
-            Place::Directory(directory) => Some(directory),
-            _ => None,
-        }
+    /// What is between `crosslock run` and the server.
+    pub(crate) fn entrance_of_program(&self) -> Option<&Proxy> {
+        self.entrances.get(Who::Program as usize)
     }
 
-    pub(crate) fn watched(&self) -> &Watched {
-        &self.watched
-    }
-
-    /// Has those looked at that have the locks now.
-    pub(crate) fn look(&self) {
-        let addrs = |servers: Vec<&RedisServer>| servers.iter().map(|one| one.addr()).collect();
-        let masters: Vec<_> = addrs(self.masters());
-        let mut others: Vec<_> = addrs(self.set().map_or_else(Vec::new, Set::running));
-        others.retain(|addr| !masters.contains(addr));
-        let members = self.members().map_or_else(Vec::new, Members::running);
-        self.watched.set(Addresses {
-            masters,
-            others,
-            members,
-        });
-    }
-
-    /// Whether others have the locks than those looked at.
-    pub(crate) fn has_changed(&self) -> bool {
-        let masters = self.masters().into_iter().map(RedisServer::addr);
-        let (mut is, mut was) = (masters.collect::<Vec<_>>(), self.watched.get().masters);
-        is.sort_unstable();
-        was.sort_unstable();
-        is != was
-    }
-
-    /// Looks at nothing that is about to fail.
-    pub(crate) fn look_away_from(&self, server: &RedisServer) {
-        let mut addresses = self.watched.get();
-        addresses.masters.retain(|addr| *addr != server.addr());
-        addresses.others.retain(|addr| *addr != server.addr());
-        self.watched.set(addresses);
-    }
-
-    /// Where the proxies of workers lead to; empty if servers have proxies instead.
-    pub(crate) fn entrances(&self) -> Vec<SocketAddr> {
-        match &self.place {
-            Place::Members(members) => members.addrs(),
-            Place::Directory(_) => Vec::new(),
-            _ if self.topology.announces() => Vec::new(),
-            _ => vec![self.masters()[0].addr()],
-        }
-    }
-
-    /// Proxies for one process, unless servers have theirs.
-    pub(crate) fn proxies_for_one(&self) -> Vec<Proxy> {
-        let start = |addr| match &self.place {
-            Place::Members(members) => members.proxy_to(addr),
-            _ => Proxy::start(addr),
-        };
-        self.entrances().into_iter().map(start).collect()
-    }
-
-    /// What a process opens that has these proxies.
-    pub(crate) fn url_by(&self, proxies: &[Proxy]) -> String {
-        let addrs: Vec<_> = proxies.iter().map(Proxy::addr).collect();
-        self.url_at(&addrs)
-    }
-
-    fn url_at(&self, entrances: &[SocketAddr]) -> String {
-        let parameters = self.topology.parameters(self.class);
-        match (&self.place, entrances) {
-            (Place::Members(members), all) => members.url_by(all),
-            (Place::Directory(directory), _) => directory.url(),
-            (_, [addr, ..]) => format!("redis://app:app@{addr}/{parameters}"),
-            (Place::Set(set), []) => set.url("app:app", &parameters),
-        }
-    }
-
-    /// What an operator opens.
-    pub(crate) fn url(&self) -> String {
-        self.url_at(&self.entrances())
-    }
-
-    /// Those in front of servers.
-    pub(crate) fn proxies(&self) -> Vec<&Proxy> {
-        self.set().map_or_else(Vec::new, Set::proxies)
-    }
-
-    /// Those of Redis that have locks.
-    pub(crate) fn masters(&self) -> Vec<&RedisServer> {
-        match &self.place {
-            Place::Members(_) | Place::Directory(_) => Vec::new(),
-            Place::Set(set) => set.masters(),
-        }
-    }
-
-    /// The one that has this lock.
-    pub(crate) fn master_of(&self, name: &str) -> &RedisServer {
-        match &self.place {
-            Place::Set(set) => set.server(set.master_of(&key_of(name))),
-            Place::Members(_) | Place::Directory(_) => unreachable!("no server of Redis has it"),
-        }
-    }
-
-    /// What is there that should not be, when all clients have ended.
+    /// What nobody has any more must be free. Gives what isn't, when all clients have ended.
     pub(crate) fn left(&self) -> Option<String> {
-        let clients = match &self.place {
-            Place::Set(set) => set.clients(),
-            Place::Members(members) => return members.left(),
-            Place::Directory(directory) => return directory.left(),
-        };
-        let keys = self.masters().into_iter().flat_map(RedisServer::keys);
-        let may_stay = |key: &str| [":fence", ":value"].iter().any(|end| key.ends_with(end));
-        let others: Vec<_> = keys.filter(|key| !may_stay(key)).collect();
-        let is_clean = others.is_empty() && clients == 0;
-        (!is_clean).then(|| format!("keys {others:?}, and {clients} connections"))
+        let mut left = None;
+        eventually(PATIENCE, || {
+            left = self.look().unwrap_or_else(|error| Some(error.to_string()));
+            left.is_none()
+        });
+        left
     }
 
-    /// The number that is stored for a name.
-    pub(crate) fn stored(&self, name: &str) -> u64 {
-        match &self.place {
-            Place::Members(members) => return members.stored(name),
-            Place::Directory(directory) => return directory.stored(name),
-            Place::Set(_) => {}
+    fn look(&self) -> Result<Option<String>> {
+        let locker = self.builder().build()?;
+        for name in NAMES {
+            let seen = locker.inspect(name)?;
+            if !seen.holders.is_empty() || !seen.waiters.is_empty() {
+                return Ok(Some(format!("{name}: {seen:?}")));
+            }
         }
-        let key = key_of(name) + ":value";
-        let stored: Option<u64> = self.master_of(name).query(&["GET", &key]);
-        stored.unwrap_or_default()
+        Ok(None)
     }
 
-    /// Waits until replicas have what masters have, or all members agree.
-    pub(crate) fn mend(&self) {
-        match &self.place {
-            Place::Directory(_) => {}
-            // Nobody waits for its replica.
-            Place::Set(_) if self.topology == Topology::Single => {}
-            Place::Set(set) => set.mend(),
-            Place::Members(members) => members.mend(),
-        }
-        self.look();
+    /// The number that is stored, unless somebody has its lock.
+    pub(crate) fn stored(&self) -> Result<Option<u64>> {
+        let locker = self.builder().build()?;
+        let number = locker.mutex(COUNTER, 0u64)?;
+        let number = number.try_lock_for(PATIENCE)?;
+        Ok(number.map(|number| *number))
+    }
+
+    /// Of an operator, who waits for longer than workers do.
+    fn builder(&self) -> LockerBuilder {
+        let url = self.url(Who::Worker);
+        Locker::builder(&url)
+            .ttl(self.topology.ttl())
+            .connect_timeout(PATIENCE)
     }
 }

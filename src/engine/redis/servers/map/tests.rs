@@ -1,6 +1,6 @@
 use super::super::view::Range;
 use super::*;
-use crate::engine::redis::{server_of, settings_of};
+use crate::engine::redis::settings_of;
 
 fn at(port: u16) -> HostPort {
     HostPort {
@@ -60,26 +60,6 @@ fn ports(nodes: &[Arc<Server>]) -> Vec<u16> {
 }
 
 #[test]
-fn slot_is_where_the_last_word_has_it() {
-    let (mut map, now) = (map(), Instant::now());
-    assert!(map.master(0).is_none() && map.masters().is_empty());
-    let retired = take_over(
-        &mut map,
-        &view(&[(0, 9, 1, &[3]), (10, 16_383, 2, &[])]),
-        1,
-        now,
-    );
-    assert!(retired.is_empty());
-    assert_eq!(ports(&map.masters()), [1, 2]);
-    assert_eq!(ports(map.nodes()), [1, 2, 3, 9]);
-    map.set(0, &at(2));
-    assert_eq!(ports(&map.masters()), [2, 1]);
-    assert!(Arc::ptr_eq(map.master(0).unwrap(), map.master(10).unwrap()));
-    assert_eq!((map.covered(), map.looked_up()), (16_384, Some(now)));
-    assert!(map.master(SLOTS).is_none());
-}
-
-#[test]
 fn highest_claim_is_believed_whoever_answers_first() {
     let (old, new) = (claim((1, 8), true), claim((2, 9), false));
     assert_eq!(after(&[claim((2, 9), true)]), [2]);
@@ -106,33 +86,6 @@ fn lower_claim_is_believed_of_most_nodes_alone() {
     let nobody: Vec<_> = (0..4).flat_map(|_| view(&[(6, 9, 3, &[])])).collect();
     assert_eq!(after(&nobody[..3]), [1]);
     assert!(after(&nobody).is_empty());
-}
-
-#[test]
-fn news_is_what_may_change_who_has_a_slot() {
-    let mut map = map();
-    assert!(map.is_news(&claim((1, 0), true)));
-    hear(&mut map, &[claim((1, 8), true)], 2);
-    assert!(!map.is_news(&claim((1, 8), true)));
-    assert!(!map.is_news(&claim((2, 7), true)));
-    assert!(map.is_news(&claim((2, 9), true)));
-}
-
-#[test]
-fn only_what_has_lost_its_place_is_retired() {
-    let mut map = map();
-    hear(&mut map, &view(&[(0, 9, 1, &[3]), (10, 19, 2, &[4])]), 1);
-    let replica = map.node(&at(3)).unwrap().clone();
-    let master = map.node(&at(2)).unwrap().clone();
-    // 3 takes over from 1, which becomes its replica, and 4 is gone.
-    let retired = hear(&mut map, &view(&[(0, 9, 3, &[1]), (10, 19, 2, &[])]), 1);
-    assert_eq!(ports(&retired), [1, 4]);
-    assert!(Arc::ptr_eq(map.master(0).unwrap(), &replica));
-    assert!(Arc::ptr_eq(map.master(10).unwrap(), &master));
-    // The same address, but another server to those who had connections there.
-    let anew = map.node(&at(1)).unwrap();
-    assert!(!retired.iter().any(|old| Arc::ptr_eq(old, anew)));
-    assert_eq!(map.covered(), 20);
 }
 
 /// Of a set behind sentinels, whose master was at 1 since failover 8 as all three said that long ago.
@@ -200,20 +153,4 @@ fn master_that_failed_or_is_in_doubt_is_confirmed_by_a_later_look_up_alone() {
     assert_eq!(since(&map, 10), None);
     map.suspect(&master);
     assert_eq!(since(&map, 10), None);
-}
-
-#[test]
-fn node_takes_a_slot_over_until_it_says_otherwise_or_is_gone() {
-    let nodes = [1, 2].map(|port| server_of(&format!("redis+cluster://a:{port}")));
-    let mut importers = Importers::default();
-    importers.set(&nodes[1], &[5, 6, 7]);
-    let count = |importers: &Importers, slot| importers.of(slot, &nodes[0]).len();
-    assert_eq!(count(&importers, 5), 1);
-    assert!(importers.of(5, &nodes[1]).is_empty());
-    importers.remove(5, &nodes[1]);
-    assert_eq!((count(&importers, 5), count(&importers, 6)), (0, 1));
-    importers.set(&nodes[1], &[7]);
-    assert_eq!((count(&importers, 6), count(&importers, 7)), (0, 1));
-    importers.forget(&nodes[1..]);
-    assert_eq!(count(&importers, 7), 0);
 }

@@ -51,6 +51,23 @@ pub fn heal(machine: Machine, place: Place) {
     });
 }
 
+/// Says how many bytes go at once between a machine and a host, as where one of them reads slowly; `None`: all.
+pub fn set_piece(machine: Machine, place: Place, most: Option<usize>) {
+    with(|inside| {
+        let pieces = &mut inside.network.pieces;
+        match most {
+            Some(most) => pieces.insert((machine, place), most.max(1)),
+            None => pieces.remove(&(machine, place)),
+        }
+    });
+}
+
+/// Has all that is sent between a machine and a host take up to so much longer; zero: as long as ever.
+pub fn slow(machine: Machine, place: Place, by: Duration) {
+    let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+    with(|inside| inside.network.slow.insert((machine, place), by));
+}
+
 /// Something happens to a host.
 pub fn fault(place: Place, fault: Fault) {
     with(|inside| inside.fault(place, fault));

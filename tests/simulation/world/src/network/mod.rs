@@ -17,7 +17,7 @@ use crate::machine::Machine;
 use crate::scheduler::{Inside, with};
 use crate::service::{Connection, Host, Service};
 
-pub use faults::{Message, cut, fault, heal, messages, set_message_fault};
+pub use faults::{Message, cut, fault, heal, messages, set_message_fault, set_piece, slow};
 use hosts::Served;
 pub use hosts::contents;
 
@@ -44,6 +44,10 @@ pub(crate) struct Network {
     links: BTreeMap<Connection, Link>,
     next: Connection,
     cuts: BTreeMap<(Machine, Place), Cut>,
+    /// How many bytes go at once where ways are slow.
+    pieces: BTreeMap<(Machine, Place), usize>,
+    /// By how much more what is sent there takes.
+    slow: BTreeMap<(Machine, Place), Nanos>,
     /// How many pieces of bytes were sent.
     messages: u64,
     message_fault: Option<(u64, Message)>,
@@ -119,6 +123,8 @@ impl Network {
             links: BTreeMap::new(),
             next: 0,
             cuts: BTreeMap::new(),
+            pieces: BTreeMap::new(),
+            slow: BTreeMap::new(),
             messages: 0,
             message_fault: None,
         }
@@ -131,6 +137,13 @@ impl Network {
     /// The addresses of a name. `None`: the look-up fails.
     pub(crate) fn look_up(&self, host: &str) -> Option<Vec<IpAddr>> {
         self.names.get(host).cloned().flatten()
+    }
+
+    /// Where a way is slow, some connections aren't.
+    fn slowness(&self, connection: Connection) -> Nanos {
+        let link = self.links.get(&connection);
+        let slow = link.and_then(|link| self.slow.get(&(link.machine, link.place)));
+        slow.map_or(0, |by| by / 2 * (connection % 3))
     }
 
     /// Mostly a fraction of a millisecond, sometimes several.
@@ -208,8 +221,19 @@ impl Inside {
         connection
     }
 
-    pub(crate) fn send_to_host(&mut self, connection: Connection, bytes: Vec<u8>) {
-        self.transmit_message(connection, Arrival::AtHost(Packet::Bytes(bytes)));
+    /// Sends as many of them as go at once, and says how many these are.
+    pub(crate) fn send_to_host(&mut self, connection: Connection, bytes: &[u8]) -> usize {
+        let most = self.piece(connection).unwrap_or(bytes.len());
+        let sent = &bytes[..most.min(bytes.len())];
+        self.transmit_message(connection, Arrival::AtHost(Packet::Bytes(sent.to_vec())));
+        sent.len()
+    }
+
+    /// How many bytes go at once, where that is limited.
+    fn piece(&self, connection: Connection) -> Option<usize> {
+        let link = self.network.links.get(&connection)?;
+        let pieces = &self.network.pieces;
+        pieces.get(&(link.machine, link.place)).copied()
     }
 
     /// The client closes it; at once, or behind what it has sent.
@@ -265,12 +289,20 @@ impl Inside {
 impl Inside {
     /// Sends something on, unless it is lost on the way or has to wait.
     fn transmit(&mut self, connection: Connection, what: Arrival) {
-        self.transmit_in(connection, what, 0);
+        match (what, self.piece(connection)) {
+            (Arrival::AtClient(Packet::Bytes(bytes)), Some(most)) => {
+                for piece in bytes.chunks(most) {
+                    let piece = Packet::Bytes(piece.to_vec());
+                    self.transmit_in(connection, Arrival::AtClient(piece), 0);
+                }
+            }
+            (what, _) => self.transmit_in(connection, what, 0),
+        }
     }
 
     fn transmit_in(&mut self, connection: Connection, what: Arrival, later: Nanos) {
         let now = self.now;
-        let at = now + self.network.latency() + later;
+        let at = now + self.network.latency() + self.network.slowness(connection) + later;
         let Some(link) = self.network.links.get_mut(&connection) else {
             return;
         };

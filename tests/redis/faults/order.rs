@@ -35,12 +35,6 @@ pub(crate) fn order_of_service(
     served.into_inner().expect("nobody panics")
 }
 
-/// How often such a test is repeated: once, if the environment doesn't say more.
-pub(crate) fn rounds() -> usize {
-    let rounds = std::env::var("CROSSLOCK_TEST_ORDERS");
-    rounds.map_or(1, |rounds| rounds.parse().expect("a number"))
-}
-
 /// The order in which they came.
 pub(crate) fn in_order() -> Vec<usize> {
     (0..WAITERS).collect()

@@ -1,0 +1,174 @@
+//! The checker of the torture program, on histories that are written by hand: a history in, the rules that it breaks
+//! out.
+
+use crosslock_torture::checker::judge;
+use crosslock_torture::history::{COMMANDS, Event, Mode, What};
+
+const MS: u64 = 1_000_000;
+
+/// An event of call `call`, which is the only one of the worker with the same number.
+fn event(ms: u64, call: u32, what: What) -> Event {
+    Event {
+        at: ms * MS,
+        process: call,
+        call,
+        name: "counter".to_owned(),
+        what,
+    }
+}
+
+/// Call `call` has the lock from then, and could believe until then that it has.
+fn held(call: u32, mode: Mode, token: u64, [from, until]: [u64; 2]) -> Event {
+    let until = until * MS;
+    event(from, call, What::Held { mode, token, until })
+}
+
+fn exclusive(call: u32, token: u64, times: [u64; 2]) -> Event {
+    held(call, Mode::Exclusive, token, times)
+}
+
+fn release(ms: u64, call: u32) -> Event {
+    event(ms, call, What::Releasing { increased: false })
+}
+
+/// A command that writes at these times.
+fn command(token: u64, [from, until]: [u64; 2]) -> [Event; 2] {
+    let begun = held(9, Mode::Command, token, [from, from]);
+    let last = event(until, 9, What::Valid { until: until * MS });
+    [begun, last].map(|event| Event {
+        process: COMMANDS,
+        ..event
+    })
+}
+
+/// Call `call` found this value, and was told that of its release at which it had increased it.
+fn counted(ms: u64, call: u32, found: u64, told: &str) -> Vec<Event> {
+    vec![
+        exclusive(call, u64::from(call), [ms, ms + 300]),
+        event(ms, call, What::Found(found)),
+        event(ms + 1, call, What::Releasing { increased: true }),
+        event(ms + 2, call, What::Released(told.to_owned())),
+    ]
+}
+
+/// Judges what a run that wasn't idle would show, and these events.
+#[track_caller]
+fn check(expected: &str, events: impl IntoIterator<Item = Event>) {
+    let mut events: Vec<_> = events.into_iter().collect();
+    for mut event in command(1, [0, 1]) {
+        "another".clone_into(&mut event.name);
+        events.push(event);
+    }
+    events.sort_by_key(|event| event.at);
+    let mut found: Vec<_> = judge(&events).iter().map(|one| one.rule).collect();
+    found.dedup();
+    assert_eq!(found.join(" "), expected, "{events:#?}");
+}
+
+#[test]
+fn two_holders_at_a_time_break_c1() {
+    let first = || exclusive(1, 5, [10, 400]);
+    check("", [first(), exclusive(2, 9, [400, 800])]);
+    check("C1", [first(), exclusive(2, 9, [399, 800])]);
+    check("", [first(), release(20, 1), exclusive(2, 9, [21, 400])]);
+    // It was renewed.
+    let renewed = event(300, 1, What::Valid { until: 700 * MS });
+    check("C1", [first(), renewed, exclusive(2, 9, [650, 900])]);
+    // Nobody believes in the lease of a worker that was killed.
+    let killed = event(20, 1, What::Killed);
+    check("", [first(), killed, exclusive(2, 9, [21, 400])]);
+    let other = Event {
+        name: "other".to_owned(),
+        ..exclusive(2, 9, [20, 400])
+    };
+    check("", [first(), other]);
+}
+
+#[test]
+fn those_that_share_break_c1_with_others_only() {
+    let reader = |call, token, times| held(call, Mode::Read, token, times);
+    let permits = |call, count, token| held(call, Mode::Permits(count), token, [10, 400]);
+    // Readers have their tokens in no order.
+    check("", [reader(1, 8, [10, 400]), reader(2, 4, [20, 400])]);
+    check("C1", [reader(1, 4, [10, 400]), exclusive(2, 9, [399, 800])]);
+    check("C1", [exclusive(1, 5, [10, 400]), reader(2, 8, [399, 800])]);
+    check("", [permits(1, 2, 4), permits(2, 1, 8)]);
+    check("C1", [permits(1, 2, 4), permits(2, 2, 8)]);
+}
+
+#[test]
+fn value_that_the_last_holder_did_not_leave_breaks_c2() {
+    // What is told of the release of a holder who found 1, and what may be stored after it.
+    let ends: [(&str, &[u64]); 4] = [
+        ("ok", &[2]),
+        ("lost", &[1]),
+        ("unavailable", &[1, 2]),
+        ("dropped", &[1, 2]),
+    ];
+    for (told, due) in ends {
+        for value in 0..4 {
+            let mut events = counted(10, 1, 0, "ok");
+            events.extend(counted(20, 2, 1, told));
+            events.push(event(900, 0, What::Stored(value)));
+            let expected = if due.contains(&value) { "" } else { "C2" };
+            check(expected, events);
+        }
+    }
+    let mut events = counted(10, 1, 0, "ok");
+    events.extend(counted(20, 2, 0, "ok"));
+    check("C2", events);
+}
+
+#[test]
+fn tokens_that_repeat_or_decrease_break_c3() {
+    let first = || [exclusive(1, 5, [10, 400]), release(20, 1)];
+    let then = |next| first().into_iter().chain([next]);
+    check("C3", then(exclusive(2, 5, [30, 400])));
+    check("C3", then(exclusive(2, 3, [30, 400])));
+    // It isn't valid when it comes.
+    check("", then(exclusive(2, 3, [30, 0])));
+    check("", then(held(2, Mode::Read, 8, [30, 400])));
+    check("C3", then(held(2, Mode::Read, 4, [30, 400])));
+    // Not only behind the one just before.
+    let readers = [(1, 12), (2, 8)].map(|(call, token)| held(call, Mode::Read, token, [10, 100]));
+    check(
+        "C3",
+        readers.into_iter().chain([exclusive(3, 9, [200, 400])]),
+    );
+}
+
+#[test]
+fn command_that_lives_while_another_has_its_lock_breaks_c10() {
+    let beside = |next| command(5, [10, 900]).into_iter().chain([next]);
+    check("C10", beside(exclusive(2, 9, [600, 1000])));
+    // A busy machine.
+    check("", beside(exclusive(2, 9, [800, 1000])));
+    // It was there before.
+    check("C1", beside(exclusive(2, 1, [5, 1000])));
+    check("", beside(exclusive(2, 1, [5, 9])));
+}
+
+#[test]
+fn what_stays_or_fails_breaks_c5_c7_and_c8() {
+    let text = || "anything".to_owned();
+    check("C5", [event(10, 0, What::Left(text()))]);
+    check("C7", [event(10, 0, What::Stuck(text()))]);
+    check("C8", [event(10, 1, What::Failed(text()))]);
+    check("C8", [event(10, 1, What::Released(text()))]);
+    check("", [event(10, 1, What::Failed("unavailable".to_owned()))]);
+}
+
+#[test]
+fn idle_run_breaks_c9() {
+    let topology = "file".to_owned();
+    let run = What::Run {
+        topology,
+        seconds: 2,
+    };
+    let run = event(900, 0, run);
+    let first = || exclusive(1, 5, [10, 20]);
+    check("C9", [first(), run.clone()]);
+    check("", [first(), exclusive(2, 9, [30, 40]), run]);
+    let rules: Vec<_> = judge(&[first()]).iter().map(|one| one.rule).collect();
+    assert_eq!(rules, ["C9"], "no command ran");
+}
