@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crosslock_servers::etcd::Etcd;
-use crosslock_servers::redis::{Cluster, Sentinels, Single};
+use crosslock_servers::redis::Redis;
 use crosslock_servers::zookeeper::ZooKeeper;
 use crosslock_world::service::Service;
 use crosslock_world::{Place, add_service, set_names};
@@ -33,16 +33,16 @@ impl Site {
                 own: &[],
                 named: None,
             },
-            Topology::Redis => Site::with(Box::new(Single::new()), &[6379], |hosts| {
+            Topology::Redis => Site::with(Box::new(Redis::single()), &[6379], |hosts| {
                 format!("redis://{}/", hosts[0])
             }),
             Topology::Sentinel => {
                 let ports = [6379, 6379, 6379, 26379, 26379, 26379];
-                Site::with(Box::new(Sentinels::new(2)), &ports, |hosts| {
+                Site::with(Box::new(Redis::sentinels(2)), &ports, |hosts| {
                     format!("redis+sentinel://{}/mymaster", hosts[3..].join(","))
                 })
             }
-            Topology::Cluster => Site::with(Box::new(Cluster::new()), &[6379; 6], |hosts| {
+            Topology::Cluster => Site::with(Box::new(Redis::cluster()), &[6379; 6], |hosts| {
                 format!("redis+cluster://{}", hosts[3..].join(","))
             }),
             Topology::Etcd => Site::with(Box::new(Etcd::new(3)), &[2379; 3], |hosts| {

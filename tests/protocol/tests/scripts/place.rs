@@ -1,6 +1,6 @@
 //! A server to run scripts on: a real one, or the simulated one, which has to do the same.
 
-use crosslock_servers::redis::Single;
+use crosslock_servers::redis::Redis;
 use crosslock_servers::serve::{Served, serve};
 use redis::{Client, Connection};
 use support::RedisServer;
@@ -16,7 +16,7 @@ impl Place {
     }
 
     pub(crate) fn simulated() -> Self {
-        let served = serve(1, |mut at| Single::at(at.remove(0), None));
+        let served = serve(Redis::single());
         Place::Simulated(served.expect("a port"))
     }
 
@@ -24,7 +24,7 @@ impl Place {
         match self {
             Place::Real(server) => server.connection(),
             Place::Simulated(served) => {
-                let url = format!("redis://{}/", served.addresses()[0]);
+                let url = format!("redis://{}/", served.address());
                 let client = Client::open(url).expect("a URL");
                 client.get_connection().expect("connect")
             }

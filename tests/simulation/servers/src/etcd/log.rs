@@ -8,25 +8,8 @@ use crosslock_world::service::{Host, Io};
 use super::request::Command;
 use super::{Etcd, Timer};
 
-/// What was agreed on.
-#[derive(Debug, Default)]
-pub(super) struct Log {
-    /// How many entries were dropped, which every member has.
-    first: usize,
-    entries: Vec<Entry>,
-}
-
-#[derive(Clone, Debug)]
-struct Entry {
-    number: u64,
-    command: Arc<Command>,
-}
-
-impl Log {
-    pub(super) fn end(&self) -> usize {
-        self.first + self.entries.len()
-    }
-}
+/// What was agreed on, in its order: each has the number of the request that it answers.
+pub(super) type Log = Vec<(u64, Arc<Command>)>;
 
 /// How often a leader looks for leases whose time is over.
 const ROUND: Duration = Duration::from_millis(500);
@@ -44,7 +27,7 @@ impl Etcd {
             return;
         }
         if let Some(command) = self.proposals.remove(&number) {
-            self.agree(io, Entry { number, command });
+            self.agree(io, number, command);
         }
     }
 
@@ -60,14 +43,14 @@ impl Etcd {
     pub(super) fn decide_inherited(&mut self, io: &mut Io<'_>) {
         for (number, command) in std::mem::take(&mut self.proposals) {
             if io.random.bool() {
-                self.agree(io, Entry { number, command });
+                self.agree(io, number, command);
             }
         }
     }
 
-    fn agree(&mut self, io: &mut Io<'_>, entry: Entry) {
-        self.log.entries.push(entry);
-        let end = self.log.end();
+    fn agree(&mut self, io: &mut Io<'_>, number: u64, command: Arc<Command>) {
+        self.log.push((number, command));
+        let end = self.log.len();
         for at in 0..self.members.len() {
             if self.leader == Some(at) {
                 self.catch_up(io, at, end);
@@ -81,50 +64,31 @@ impl Etcd {
                 self.within(io, lag, Timer::Apply(at, end));
             }
         }
-        self.drop_old();
-    }
-
-    fn drop_old(&mut self) {
-        const MANY: usize = 1000;
-        let with_data = self.members.iter().filter(|member| !member.is_empty);
-        let all_have = with_data.map(|member| member.applied).min().unwrap_or(0);
-        if all_have > self.log.first + MANY {
-            self.log.entries.drain(..all_have - self.log.first);
-            self.log.first = all_have;
-        }
-    }
-
-    /// Forgets all.
-    pub(super) fn clear_log(&mut self) {
-        self.log = Log::default();
-        self.proposals.clear();
     }
 
     pub(super) fn apply(&mut self, io: &mut Io<'_>, at: Host, end: usize) {
-        if !self.members[at].is_empty && self.leader.is_some_and(|leader| self.reaches(at, leader))
-        {
-            self.catch_up(io, at, end.min(self.log.end()));
+        if self.leader.is_some_and(|leader| self.reaches(at, leader)) {
+            self.catch_up(io, at, end);
         }
     }
 
     /// Carries out at a member what it doesn't have yet, and answers what waits for that.
     pub(super) fn catch_up(&mut self, io: &mut Io<'_>, at: Host, end: usize) {
         while self.members[at].applied < end {
-            let entry = self.log.entries[self.members[at].applied - self.log.first].clone();
-            let before = self.members[at].state.revision;
-            let answer = self.members[at].apply(&entry.command, io.now);
+            let (number, command) = self.log[self.members[at].applied].clone();
+            let answer = self.members[at].apply(&command, io.now);
             if self.leader == Some(at) {
-                self.watch_leases(&entry.command);
+                self.watch_leases(&command);
             }
-            self.tell(io, at, before + 1);
-            self.decided(io, at, entry.number, answer);
+            self.tell(io, at);
+            self.decided(io, at, number, answer);
         }
         self.look_at_reads(io, at);
     }
 
     fn watch_leases(&mut self, command: &Command) {
         match command {
-            Command::Grant { .. } => self.look_at_leases(),
+            Command::Grant(..) => self.look_at_leases(),
             Command::Revoke(id) => _ = self.ending.remove(id),
             _ => {}
         }
@@ -170,14 +134,6 @@ impl Etcd {
         } else if self.leader.is_some() {
             self.ends_at = Some(self.now + ROUND);
             self.after(ROUND, Timer::EndLeases);
-        }
-    }
-
-    /// Drops the history, as an operator may.
-    pub(super) fn compact(&mut self, io: &mut Io<'_>) {
-        if let Some(leader) = self.leader {
-            let (number, revision) = (self.number(), self.members[leader].state.revision);
-            self.propose(io, number, Command::Compact(revision));
         }
     }
 }

@@ -10,14 +10,11 @@ use super::http::Refusal;
 use super::request::Command;
 use super::store::State;
 use super::{Etcd, Timer};
+use crate::health::Health;
 
 pub(super) struct Member {
     pub(super) id: u64,
-    is_up: bool,
-    is_paused: bool,
-    is_cut: bool,
-    /// Whether it has lost its data, and hasn't got another's yet.
-    pub(super) is_empty: bool,
+    pub(super) health: Health,
     pub(super) term: u64,
     /// Whom it takes for the leader.
     pub(super) leader: Option<Host>,
@@ -27,37 +24,25 @@ pub(super) struct Member {
     pub(super) applied: usize,
     /// When each lease is over, at one that takes itself for the leader.
     pub(super) lessor: Option<BTreeMap<i64, Duration>>,
-    /// The tokens that it knows, and when it forgets them.
-    pub(super) tokens: BTreeMap<String, Duration>,
 }
 
 /// After that time without a leader streams end.
 const STREAMS_LAST: Duration = Duration::from_secs(3);
 /// What a new leader adds to the time of leases: that in which it was elected.
 const EXTENSION: Duration = Duration::from_secs(1);
-/// How long a token lasts that isn't used.
-pub(super) const TOKEN_LASTS: Duration = Duration::from_secs(300);
 
 impl Member {
     pub(super) fn new() -> Self {
         Self {
             id: 0,
-            is_up: true,
-            is_paused: false,
-            is_cut: false,
-            is_empty: false,
+            health: Health::default(),
             term: 1,
             leader: None,
             lonely_since: Duration::ZERO,
             state: State::new(),
             applied: 0,
             lessor: None,
-            tokens: BTreeMap::new(),
         }
-    }
-
-    pub(super) fn is_running(&self) -> bool {
-        self.is_up && !self.is_paused
     }
 
     /// Carries out what was agreed on.
@@ -65,15 +50,14 @@ impl Member {
         self.applied += 1;
         let answer = self.state.apply(command)?;
         match command {
-            Command::Grant { id, .. } => {
-                let time = self.ttl_of(*id);
+            Command::Grant(lease) => {
+                let time = self.ttl_of(lease.id);
                 if let (Some(lessor), Some(time)) = (&mut self.lessor, time) {
-                    lessor.insert(*id, now + time);
+                    lessor.insert(lease.id, now + time);
                 }
             }
             Command::Revoke(id) => _ = self.lessor.as_mut().and_then(|lessor| lessor.remove(id)),
-            Command::Token(token) => _ = self.tokens.insert(token.clone(), now + TOKEN_LASTS),
-            _ => {}
+            Command::Txn(_) => {}
         }
         Ok(answer)
     }
@@ -102,18 +86,17 @@ impl Etcd {
     }
 
     pub(super) fn reaches(&self, from: Host, to: Host) -> bool {
-        let is_fine = |at: Host| self.members[at].is_running() && !self.members[at].is_cut;
+        let [one, other] = [from, to].map(|at| self.members[at].health);
         match from == to {
-            true => self.members[from].is_running(),
-            false => is_fine(from) && is_fine(to),
+            true => one.is_at_work(),
+            false => one.is_there() && other.is_there(),
         }
     }
 
     /// Whether a member reaches another, or will when that one goes on.
     pub(super) fn will_reach(&self, from: Host, to: Host) -> bool {
-        let target = &self.members[to];
-        let is_on_its_way = target.is_up && !target.is_cut && !self.members[from].is_cut;
-        self.reaches(from, to) || (is_on_its_way && target.is_paused)
+        let [one, other] = [from, to].map(|at| self.members[at].health);
+        self.reaches(from, to) || !one.is_cut && other.is_linked() && other.is_paused
     }
 
     fn majority(&self) -> usize {
@@ -124,64 +107,34 @@ impl Etcd {
     pub(super) fn is_healthy(&self) -> bool {
         self.leader.is_some_and(|leader| {
             let hosts = 0..self.members.len();
-            let has = |at: &Host| self.reaches(leader, *at) && !self.members[*at].is_empty;
-            self.members[leader].is_running() && hosts.filter(has).count() >= self.majority()
+            let has = |at: &Host| self.reaches(leader, *at);
+            self.members[leader].health.is_at_work() && hosts.filter(has).count() >= self.majority()
         })
     }
 
     pub(super) fn suffer(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
+        self.members[at].health.suffer(fault);
         match fault {
             Fault::Kill => self.kill(at),
-            Fault::Start { with_data } => self.start(io, at, with_data),
-            Fault::Pause => self.members[at].is_paused = true,
+            Fault::Start { .. } => self.members[at].lonely_since = io.now,
             Fault::Resume => {
-                self.members[at].is_paused = false;
                 self.look_at_all(at);
                 if self.members[at].leader.is_none() {
                     self.after(Duration::ZERO, Timer::EndStreams(at));
                 }
             }
-            Fault::Cut => self.members[at].is_cut = true,
-            Fault::Heal => self.members[at].is_cut = false,
-            Fault::StepClock { .. } | Fault::Own(_) => {}
+            _ => {}
         }
         self.settle(io);
     }
 
     fn kill(&mut self, at: Host) {
         let member = &mut self.members[at];
-        (member.is_up, member.is_paused) = (false, false);
         (member.leader, member.lessor) = (None, None);
-        member.tokens.clear();
         self.clients.retain(|_, client| client.at != at);
         self.waiting.retain(|_, waiting| waiting.at != at);
         if self.leader == Some(at) {
             self.leader = None;
-        }
-    }
-
-    fn start(&mut self, io: &mut Io<'_>, at: Host, with_data: bool) {
-        let member = &mut self.members[at];
-        member.is_up = true;
-        member.lonely_since = io.now;
-        if with_data {
-            return;
-        }
-        let is_cut = member.is_cut;
-        *member = Member {
-            id: io.random.u64(1..),
-            is_cut,
-            is_empty: true,
-            ..Member::new()
-        };
-        if self.members.iter().all(|member| member.is_empty) {
-            // It is another ensemble.
-            self.found(io);
-            self.clear_log();
-            self.term = 1;
-            self.members
-                .iter_mut()
-                .for_each(|member| member.is_empty = false);
         }
     }
 
@@ -191,15 +144,16 @@ impl Etcd {
         if is_healthy {
             self.decide_soon(io);
         }
-        let mut is_strange = !is_healthy && self.members.iter().any(Member::is_running);
+        let mut is_strange =
+            !is_healthy && self.members.iter().any(|member| member.health.is_at_work());
         for at in 0..self.members.len() {
             let member = &self.members[at];
-            if !is_healthy || !member.is_running() {
+            if !is_healthy || !member.health.is_at_work() {
                 continue;
             }
             if self.leader.is_some_and(|leader| self.reaches(at, leader)) {
                 let is_current = (member.leader, member.term) == (self.leader, self.term);
-                if !is_current || member.applied < self.log.end() {
+                if !is_current || member.applied < self.log.len() {
                     self.within(io, 1..100, Timer::Hear(at));
                 }
             } else {
@@ -218,7 +172,7 @@ impl Etcd {
         }
         for at in 0..self.members.len() {
             let member = &self.members[at];
-            let believes = member.is_running() && member.leader.is_some();
+            let believes = member.health.is_at_work() && member.leader.is_some();
             if !believes || self.is_served(at) {
                 continue;
             }
@@ -240,8 +194,8 @@ impl Etcd {
     pub(super) fn elect(&mut self, io: &mut Io<'_>, not: Option<Host>) {
         let is_able = |at: &Host| {
             let member = &self.members[*at];
-            let is_reached = self.members.len() == 1 || !member.is_cut;
-            member.is_running() && is_reached && !member.is_empty
+            let is_reached = self.members.len() == 1 || !member.health.is_cut;
+            member.health.is_at_work() && is_reached
         };
         let able: Vec<_> = (0..self.members.len()).filter(is_able).collect();
         if able.len() < self.majority() {
@@ -253,7 +207,7 @@ impl Etcd {
         self.term += 1;
         self.ending.clear();
         self.ends_at = None;
-        self.catch_up(io, new, self.log.end());
+        self.catch_up(io, new, self.log.len());
         for at in able {
             let member = &mut self.members[at];
             (member.term, member.leader, member.lessor) = (self.term, None, None);
@@ -273,13 +227,6 @@ impl Etcd {
         let (Some(leader), true) = (self.leader, self.is_served(at)) else {
             return;
         };
-        if self.members[at].is_empty {
-            (self.members[at].state, self.members[at].applied) = (
-                self.members[leader].state.clone(),
-                self.members[leader].applied,
-            );
-            self.members[at].is_empty = false;
-        }
         let member = &mut self.members[at];
         let is_new = (member.leader, member.term) != (self.leader, self.term);
         (member.leader, member.term) = (self.leader, self.term);
@@ -289,11 +236,11 @@ impl Etcd {
         if is_new {
             self.refuse_reads(io, at);
         }
-        self.catch_up(io, at, self.log.end());
+        self.catch_up(io, at, self.log.len());
     }
 
     pub(super) fn be_lonely(&mut self, io: &mut Io<'_>, at: Host) {
-        if !self.members[at].is_running() || self.is_served(at) {
+        if !self.members[at].health.is_at_work() || self.is_served(at) {
             return;
         }
         let member = &mut self.members[at];
@@ -310,6 +257,6 @@ impl Etcd {
     pub(super) fn is_long_lonely(&self, at: Host) -> bool {
         let member = &self.members[at];
         let is_long = self.now.saturating_sub(member.lonely_since) >= STREAMS_LAST;
-        member.is_running() && member.leader.is_none() && is_long
+        member.health.is_at_work() && member.leader.is_none() && is_long
     }
 }

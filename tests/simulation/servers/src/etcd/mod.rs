@@ -7,20 +7,16 @@
 //!
 //! A leader that was paused or cut off goes on believing in itself for a while: it says of leases that it keeps them
 //! alive, which its successor lets run out. It ends none, as etcd since 3.4.31 and 3.5.13. A new leader gives all
-//! leases their whole time once more. A member that starts without its data gets another's, like one that an operator
-//! has replaced. The clocks of hosts don't matter.
+//! leases their whole time once more. Members start with what they had. The clocks of hosts don't matter.
 //!
-//! Not simulated: learners, alarms, roles, the size of a database, and members that disturb a leader when they come
-//! back. Fields of requests that are unknown here and known to etcd are refused.
+//! The library never asks for the past, so none is kept, and compaction can't be noticed. Not simulated: logins,
+//! learners, alarms, the size of a database, and members that disturb a leader when they come back.
 
-mod fields;
 mod http;
-mod leases;
 mod log;
 mod members;
 mod request;
 mod store;
-mod txn;
 mod waiting;
 mod watch;
 
@@ -28,16 +24,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
 use crosslock_world::service::{Connection, Fault, Host, Io, Service};
 use serde_json::{Value, json};
 
-use self::http::Question;
+use self::http::{Question, Refusal};
 use self::log::Log;
 use self::members::Member;
-use self::request::{Command, Request, Unfit};
+use self::request::{Command, Create, Request};
 use self::waiting::Waiting;
-use self::watch::Stream;
 
 /// An ensemble.
 pub struct Etcd {
@@ -59,8 +53,6 @@ pub struct Etcd {
     election_is_due: bool,
     /// The number that was given out last, to a request or a timer.
     last_number: u64,
-    /// Who has to log in, by which password.
-    user: Option<(String, String)>,
     has_begun: bool,
     now: Duration,
 }
@@ -71,9 +63,8 @@ struct Client {
     input: Vec<u8>,
     /// Whether a request of it has no answer yet.
     is_busy: bool,
-    /// Whether it ends with that answer.
-    is_last: bool,
-    stream: Option<Stream>,
+    /// What it asks by is to be told.
+    watches: Vec<Create>,
 }
 
 /// What is to be done at a time.
@@ -93,12 +84,7 @@ enum Timer {
     /// A member without a leader ends the streams that demand one.
     EndStreams(Host),
     EndLeases,
-    /// Watches that begin in the past are told of it.
-    Sync(Connection),
 }
-
-const COMPACT: &str = "compact";
-const ELECTION: &str = "election";
 
 impl Etcd {
     /// An ensemble of so many members, which lets everyone in.
@@ -113,7 +99,7 @@ impl Etcd {
             members: (0..members).map(|_| Member::new()).collect(),
             leader: None,
             term: 1,
-            log: Log::default(),
+            log: Log::new(),
             proposals: BTreeMap::new(),
             ending: BTreeSet::new(),
             ends_at: None,
@@ -122,18 +108,8 @@ impl Etcd {
             timers: BTreeMap::new(),
             election_is_due: false,
             last_number: 0,
-            user: None,
             has_begun: false,
             now: Duration::ZERO,
-        }
-    }
-
-    /// The same, which lets in that user alone.
-    pub fn with_login(members: usize, user: &str, password: &str) -> Self {
-        let user = Some((user.to_owned(), password.to_owned()));
-        Self {
-            user,
-            ..Self::new(members)
         }
     }
 
@@ -170,7 +146,6 @@ impl Etcd {
                 Timer::Lonely(at) => self.be_lonely(io, at),
                 Timer::EndStreams(at) => self.end_streams(io, at),
                 Timer::EndLeases => self.end_leases(io),
-                Timer::Sync(connection) => self.sync(io, connection),
             }
         }
     }
@@ -202,7 +177,6 @@ impl Etcd {
                 Ok(Some((question, length))) => {
                     client.input.drain(..length);
                     client.is_busy = true;
-                    client.is_last = question.is_last;
                     self.begin(io, connection, &question);
                 }
                 Err(()) => {
@@ -215,26 +189,17 @@ impl Etcd {
 
     fn begin(&mut self, io: &mut Io<'_>, connection: Connection, question: &Question) {
         let at = self.clients[&connection].at;
-        let request = Request::parse(&question.path, &question.body);
-        let request = match request {
-            Err(Unfit::NothingThere) => return self.send(io, connection, http::nothing_there()),
-            Err(Unfit::Body(code, text)) => {
-                return self.send(io, connection, http::not_understood(code, &text));
-            }
-            Err(Unfit::Refused(why)) => Err(why),
-            Ok(request) => Ok(request),
-        };
-        let has_leader = self.members[at].leader.is_some();
-        let request = match question.wants_leader && !has_leader {
-            true => Err(http::Refusal::no_leader()),
-            false => request,
+        let is_lonely = question.wants_leader && self.members[at].leader.is_none();
+        let request = match Request::parse(&question.path, &question.body) {
+            Ok(_) if is_lonely => Err(Refusal::NO_LEADER),
+            request => request,
         };
         match request {
-            Err(why) if Request::is_stream(&question.path) => {
+            Err(why) if question.path == "/v3/watch" => {
                 self.send(io, connection, http::no_stream(&why));
             }
             Err(why) => self.send(io, connection, http::answer(&Err(why))),
-            Ok(request) => self.ask(io, (at, connection), request, question),
+            Ok(request) => self.ask(io, (at, connection), request),
         }
     }
 
@@ -245,11 +210,7 @@ impl Etcd {
             return;
         };
         client.is_busy = false;
-        client.stream = None;
-        if client.is_last {
-            self.clients.remove(&connection);
-            io.close(connection);
-        }
+        client.watches.clear();
     }
 
     /// An answer of a member, whose header has the revision.
@@ -257,7 +218,7 @@ impl Etcd {
         &mut self,
         io: &mut Io<'_>,
         (at, to): (Host, Connection),
-        answer: Result<Value, http::Refusal>,
+        answer: Result<Value, Refusal>,
     ) {
         let answer = answer.map(|mut answer| {
             self.fill(at, &mut answer);
@@ -293,8 +254,7 @@ impl Service for Etcd {
             at,
             input: Vec::new(),
             is_busy: false,
-            is_last: false,
-            stream: None,
+            watches: Vec::new(),
         };
         self.during(io, |etcd, _| _ = etcd.clients.insert(connection, client));
     }
@@ -321,16 +281,13 @@ impl Service for Etcd {
 
     fn fault(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
         self.during(io, |etcd, io| match fault {
-            Fault::Own(own) => match etcd.own_faults()[own] {
-                COMPACT => etcd.compact(io),
-                _ => etcd.elect(io, etcd.leader),
-            },
+            Fault::Own(_) => etcd.elect(io, etcd.leader),
             fault => etcd.suffer(io, at, fault),
         });
     }
 
     fn own_faults(&self) -> &'static [&'static str] {
-        &[COMPACT, ELECTION]
+        &["election"]
     }
 
     fn contents(&self) -> Vec<String> {
@@ -340,32 +297,14 @@ impl Service for Etcd {
         };
         let member = &self.members[best];
         let line = |one: &store::KeyValue| {
-            let (key, value) = (
-                String::from_utf8_lossy(&one.key),
-                String::from_utf8_lossy(&one.value),
-            );
+            let [key, value] = [&one.key, &one.value].map(|text| String::from_utf8_lossy(text));
             let value: String = value.chars().take(60).collect();
-            let left = member
-                .lessor
-                .as_ref()
-                .and_then(|lessor| lessor.get(&one.lease));
-            let left =
-                left.map(|end| format!("{} ms left", end.saturating_sub(self.now).as_millis()));
             let lease = match one.lease {
                 0 => "no lease".to_owned(),
-                id => format!(
-                    "lease {id:x}, {}",
-                    left.as_deref().unwrap_or("nobody counts its time")
-                ),
+                id => format!("lease {id:x}"),
             };
             format!("{key} {value:?} {lease}")
         };
-        member.state.all().map(|one| line(one)).collect()
+        member.state.all().map(line).collect()
     }
-}
-
-/// Random letters, for a token.
-fn letters(io: &mut Io<'_>) -> String {
-    let bytes: [u8; 12] = std::array::from_fn(|_| io.random.u8(..));
-    base64::engine::general_purpose::URL_SAFE.encode(bytes)
 }

@@ -1,354 +1,270 @@
-//! What a request asks for, and what a member refuses before anybody else hears of it.
+//! What a request asks for, as the library asks. What else etcd knows is refused.
 
-use serde_json::{Deserializer, Value};
+use std::collections::BTreeSet;
 
-use super::fields::{bytes, flag, list, not_simulated, number, one_of, string, unknown};
-use super::http::{EXHAUSTED, INVALID, OUT_OF_RANGE, Refusal};
-use super::txn::{Branch, Txn};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde_json::{Value, from_slice};
+
+use super::http::Refusal;
 
 /// What a request asks for.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
     Status,
-    Leases,
-    /// A name and a password.
-    Login(String, String),
-    Range(Range),
     Write(Command),
-    KeepAlive(i64),
-    /// Of that lease, and perhaps its keys.
-    TimeToLive(i64, bool),
-    Watch(Vec<Create>),
     /// A transaction that changes nothing.
     Read(Txn),
+    KeepAlive(i64),
+    TimeToLive(i64),
+    Watch(Vec<Create>),
 }
 
 /// What changes something, once it is agreed on.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
-    Put(Put),
-    Delete(Bounds),
     Txn(Txn),
-    Grant {
-        id: i64,
-        ttl: i64,
-    },
+    Grant(Lease),
     Revoke(i64),
-    Compact(i64),
-    /// A login has been given that token.
-    Token(String),
 }
 
-/// A key, or all keys from one to before another.
-#[derive(Clone, Debug)]
-pub(super) struct Bounds {
-    pub(super) key: Vec<u8>,
-    /// Empty: that key alone. A zero: all keys from it on.
-    pub(super) end: Vec<u8>,
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Lease {
+    #[serde(rename = "ID", deserialize_with = "number")]
+    pub(super) id: i64,
+    /// In seconds.
+    #[serde(rename = "TTL", deserialize_with = "number", default)]
+    pub(super) ttl: i64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[derive(Default)]
+pub(super) struct Txn {
+    pub(super) compare: Vec<Compare>,
+    pub(super) success: Vec<Op>,
+    pub(super) failure: Vec<Op>,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum Op {
+    #[serde(rename = "request_put")]
+    Put(Put),
+    #[serde(rename = "request_delete_range")]
+    Delete(Range),
+    #[serde(rename = "request_range")]
+    Range(Range),
+    #[serde(rename = "request_txn")]
+    Txn(Txn),
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Put {
+    #[serde(deserialize_with = "bytes")]
     pub(super) key: Vec<u8>,
+    #[serde(deserialize_with = "bytes", default)]
     pub(super) value: Vec<u8>,
+    #[serde(deserialize_with = "number", default)]
     pub(super) lease: i64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A key, or without an empty end all keys before that one. In the order of creation, or the newest first, or in that
+/// of keys.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[derive(Default)]
+pub(super) struct Range {
+    #[serde(deserialize_with = "bytes")]
+    pub(super) key: Vec<u8>,
+    #[serde(deserialize_with = "bytes")]
+    pub(super) range_end: Vec<u8>,
+    /// 0: none.
+    #[serde(deserialize_with = "number")]
+    pub(super) limit: i64,
+    pub(super) sort_target: Option<Target>,
+    pub(super) sort_order: Option<Order>,
+    pub(super) keys_only: bool,
+    /// 0: created at any revision, else at that at the latest.
+    #[serde(deserialize_with = "number")]
+    pub(super) max_create_revision: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub(super) enum Target {
-    Key,
-    Version,
     Create,
     Mod,
     Value,
-    Lease,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub(super) enum Order {
-    None,
     Ascend,
     Descend,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Range {
-    pub(super) bounds: Bounds,
-    /// 0: the newest.
-    pub(super) revision: i64,
-    /// 0: none.
-    pub(super) limit: usize,
-    pub(super) order: Order,
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum Wanted {
+    Equal,
+    Greater,
+    Less,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Compare {
+    #[serde(deserialize_with = "bytes")]
+    pub(super) key: Vec<u8>,
+    #[serde(deserialize_with = "bytes", default)]
+    pub(super) range_end: Vec<u8>,
     pub(super) target: Target,
-    pub(super) is_serializable: bool,
-    pub(super) keys_only: bool,
-    pub(super) count_only: bool,
-    /// The least and the greatest revision of the last change, and of creation. 0: none.
-    pub(super) modified: (i64, i64),
-    pub(super) created: (i64, i64),
+    pub(super) result: Wanted,
+    #[serde(deserialize_with = "number", default)]
+    pub(super) create_revision: i64,
+    #[serde(deserialize_with = "number", default)]
+    pub(super) mod_revision: i64,
+    #[serde(deserialize_with = "bytes", default)]
+    pub(super) value: Vec<u8>,
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Watch {
+    create_request: Create,
 }
 
 /// One watch of a stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Create {
-    pub(super) bounds: Bounds,
-    /// 0: from now on.
-    pub(super) from: i64,
-    pub(super) puts: bool,
-    pub(super) deletes: bool,
+    #[serde(deserialize_with = "bytes")]
+    pub(super) key: Vec<u8>,
+    #[serde(deserialize_with = "bytes", default)]
+    pub(super) range_end: Vec<u8>,
+    #[serde(default)]
+    pub(super) filters: Vec<Filter>,
 }
 
-/// Why nothing is asked for.
-#[derive(Debug)]
-pub(super) enum Unfit {
-    NothingThere,
-    /// The gateway itself doesn't understand it.
-    Body(u16, String),
-    Refused(Refusal),
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
+pub(super) enum Filter {
+    #[serde(rename = "NOPUT")]
+    NoPut,
 }
 
-impl From<Refusal> for Unfit {
-    fn from(refusal: Refusal) -> Self {
-        Unfit::Refused(refusal)
-    }
+fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(from)?;
+    BASE64.decode(text).map_err(D::Error::custom)
 }
 
-pub(super) type Result<T> = std::result::Result<T, Unfit>;
+/// A large number is a text.
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    let digits = String::deserialize(from)?;
+    digits.parse().map_err(D::Error::custom)
+}
 
 /// What one transaction may have, in each of its lists.
 const MOST_OPS: usize = 128;
-/// What a change may have, in bytes, and what a request may have.
-const LARGEST: usize = 1536 << 10;
-const LARGEST_MESSAGE: usize = 2 << 20;
-const LONGEST_TTL: i64 = 9_000_000_000;
 
 impl Request {
-    pub(super) fn parse(path: &str, body: &[u8]) -> Result<Self> {
-        if path == "/v3/watch" {
-            return creates(body).map(Request::Watch);
+    pub(super) fn parse(path: &str, body: &[u8]) -> Result<Self, Refusal> {
+        let parsed = Request::of(path, body).map_err(|_| Refusal::MALFORMED)?;
+        match &parsed {
+            Request::Write(Command::Txn(txn)) => txn.check(MOST_OPS).map(|()| parsed),
+            _ => Ok(parsed),
         }
-        let of = match serde_json::from_slice::<Value>(body) {
-            // The gateway takes an empty body for an empty request.
-            Err(_) if body.is_empty() => Value::Object(serde_json::Map::new()),
-            Err(e) => return Err(Unfit::Body(INVALID, e.to_string())),
-            Ok(value) if !value.is_object() => {
-                return Err(Unfit::Body(INVALID, "it isn't an object".to_owned()));
-            }
-            Ok(value) => value,
-        };
-        let request = match path {
-            "/v3/maintenance/status" => Request::Status,
-            "/v3/lease/leases" => Request::Leases,
-            "/v3/auth/authenticate" => {
-                Request::Login(string(&of, "name")?, string(&of, "password")?)
-            }
-            "/v3/kv/range" => Request::Range(range(&of)?),
-            "/v3/kv/put" => Request::Write(Command::Put(put(&of)?)),
-            "/v3/kv/deleterange" => Request::Write(Command::Delete(bounds(&of)?)),
-            "/v3/kv/txn" => match txn(&of, MOST_OPS)? {
-                txn if txn.only_reads() => Request::Read(txn),
-                txn => Request::Write(Command::Txn(txn)),
-            },
-            "/v3/kv/compaction" => Request::Write(Command::Compact(number(&of, "revision")?)),
-            "/v3/lease/grant" => Request::Write(Command::Grant {
-                id: number(&of, "ID")?,
-                ttl: number(&of, "TTL")?,
-            }),
-            "/v3/lease/revoke" => Request::Write(Command::Revoke(number(&of, "ID")?)),
-            "/v3/lease/keepalive" => Request::KeepAlive(number(&of, "ID")?),
-            "/v3/lease/timetolive" => Request::TimeToLive(number(&of, "ID")?, flag(&of, "keys")?),
-            _ => return Err(Unfit::NothingThere),
-        };
-        request.check()?;
-        Ok(request)
     }
 
-    /// Refuses what is wrong in itself.
-    fn check(&self) -> Result<()> {
-        let Request::Write(command) = self else {
-            return Ok(());
-        };
-        let size = command.size();
-        if size > LARGEST_MESSAGE {
-            let text =
-                format!("grpc: received message larger than max ({size} vs. {LARGEST_MESSAGE})");
-            let code = EXHAUSTED;
-            return Err(Refusal { code, text }.into());
-        }
-        if size > LARGEST {
-            return Err(Refusal::new(INVALID, "request is too large").into());
-        }
-        match command {
-            Command::Txn(txn) => Ok(txn.check_keys()?),
-            Command::Grant { ttl, .. } if *ttl > LONGEST_TTL => {
-                Err(Refusal::new(OUT_OF_RANGE, "too large lease TTL").into())
+    fn of(path: &str, body: &[u8]) -> serde_json::Result<Self> {
+        let lease = || from_slice::<Lease>(body);
+        Ok(match path {
+            "/v3/maintenance/status" => from_slice::<Value>(body).map(|_| Request::Status)?,
+            "/v3/kv/txn" => {
+                let txn: Txn = from_slice(body)?;
+                // One with another inside counts as one that writes, also if none does.
+                let mut ops = txn.success.iter().chain(&txn.failure);
+                match ops.all(|op| matches!(op, Op::Range(_))) {
+                    true => Request::Read(txn),
+                    false => Request::Write(Command::Txn(txn)),
+                }
             }
+            "/v3/lease/grant" => Request::Write(Command::Grant(lease()?)),
+            "/v3/lease/revoke" => Request::Write(Command::Revoke(lease()?.id)),
+            "/v3/lease/keepalive" => Request::KeepAlive(lease()?.id),
+            "/v3/lease/timetolive" => Request::TimeToLive(lease()?.id),
+            "/v3/watch" => {
+                let lines = serde_json::Deserializer::from_slice(body).into_iter::<Watch>();
+                let creates = lines.map(|line| Ok(line?.create_request));
+                Request::Watch(creates.collect::<serde_json::Result<_>>()?)
+            }
+            _ => return Err(serde_json::Error::custom("there is nothing")),
+        })
+    }
+}
+
+/// Whether a key is that one, or one of those up to the end.
+pub(super) fn contains(key: &[u8], end: &[u8], it: &[u8]) -> bool {
+    match end.is_empty() {
+        true => key == it,
+        false => key <= it && it < end,
+    }
+}
+
+/// The keys that a branch puts, and the ranges that it deletes.
+type Touched<'a> = (BTreeSet<&'a [u8]>, Vec<&'a Range>);
+
+impl Txn {
+    /// Refuses one with longer lists, together with those around it; and one that puts a key twice, or puts and
+    /// deletes it, in one branch.
+    fn check(&self, most: usize) -> Result<(), Refusal> {
+        self.check_length(most)?;
+        touched(&self.success)?;
+        touched(&self.failure).map(drop)
+    }
+
+    fn check_length(&self, most: usize) -> Result<(), Refusal> {
+        let (then, otherwise) = (&self.success, &self.failure);
+        let longest = self.compare.len().max(then.len()).max(otherwise.len());
+        let left = most.checked_sub(longest).ok_or(Refusal::TOO_MANY)?;
+        then.iter().chain(otherwise).try_for_each(|op| match op {
+            Op::Txn(txn) => txn.check_length(left),
             _ => Ok(()),
-        }
-    }
-
-    /// Whether it is answered by a stream.
-    pub(super) fn is_stream(path: &str) -> bool {
-        matches!(path, "/v3/watch" | "/v3/lease/keepalive")
-    }
-
-    /// Whether users without rights may ask for it.
-    pub(super) fn names_no_key(&self) -> bool {
-        match self {
-            Request::Read(txn) => txn.is_empty(),
-            Request::Write(command) => {
-                matches!(command, Command::Grant { .. } | Command::Revoke(_))
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether a member may answer it from the past.
-    pub(super) fn is_serializable(&self) -> bool {
-        match self {
-            Request::Range(range) => range.is_serializable,
-            Request::Read(txn) => txn.is_serializable(),
-            _ => false,
-        }
+        })
     }
 }
 
-impl Bounds {
-    pub(super) fn contains(&self, key: &[u8]) -> bool {
-        if self.end.is_empty() {
-            return self.key == key;
-        }
-        *self.key <= *key && (self.end == [0] || *key < *self.end)
-    }
-
-    /// Whether no key can be in it.
-    pub(super) fn is_empty(&self) -> bool {
-        !self.end.is_empty() && self.end != [0] && self.end <= self.key
-    }
-}
-
-impl Command {
-    /// About as many bytes as it has where etcd measures it.
-    fn size(&self) -> usize {
-        match self {
-            Command::Put(put) => put.size(),
-            Command::Txn(txn) => txn.size(),
-            _ => 0,
-        }
-    }
-}
-
-impl Put {
-    pub(super) fn size(&self) -> usize {
-        self.key.len() + self.value.len() + 16
-    }
-}
-
-pub(super) fn bounds(of: &Value) -> Result<Bounds> {
-    unknown(of, &["prev_kv"])?;
-    let key = bytes(of, "key")?;
-    if key.is_empty() {
-        return Err(Refusal::new(INVALID, "key is not provided").into());
-    }
-    let end = bytes(of, "range_end")?;
-    Ok(Bounds { key, end })
-}
-
-pub(super) fn put(of: &Value) -> Result<Put> {
-    unknown(of, &["ignore_value", "ignore_lease"])?;
-    Ok(Put {
-        key: bounds(of)?.key,
-        value: bytes(of, "value")?,
-        lease: number(of, "lease")?,
-    })
-}
-
-pub(super) fn range(of: &Value) -> Result<Range> {
-    const ORDERS: [(&str, Order); 3] = [
-        ("NONE", Order::None),
-        ("ASCEND", Order::Ascend),
-        ("DESCEND", Order::Descend),
-    ];
-    const TARGETS: [(&str, Target); 5] = [
-        ("KEY", Target::Key),
-        ("VERSION", Target::Version),
-        ("CREATE", Target::Create),
-        ("MOD", Target::Mod),
-        ("VALUE", Target::Value),
-    ];
-    let target = one_of(of, "sort_target", &TARGETS)?;
-    let (modified, created) = ("mod_revision", "create_revision");
-    let span = |what: &str| {
-        Ok::<_, Unfit>((
-            number(of, &format!("min_{what}"))?,
-            number(of, &format!("max_{what}"))?,
-        ))
+fn touched(branch: &[Op]) -> Result<Touched<'_>, Refusal> {
+    let deleted = branch.iter().filter_map(|op| match op {
+        Op::Delete(range) => Some(range),
+        _ => None,
+    });
+    let (mut puts, mut deletes) = (BTreeSet::new(), deleted.collect::<Vec<_>>());
+    let is_deleted = |key: &[u8], deletes: &[&Range]| {
+        let mut deletes = deletes.iter();
+        deletes.any(|range| contains(&range.key, &range.range_end, key))
     };
-    Ok(Range {
-        bounds: bounds(of)?,
-        revision: number(of, "revision")?,
-        limit: usize::try_from(number(of, "limit")?).unwrap_or(0),
-        order: one_of(of, "sort_order", &ORDERS)?,
-        target,
-        is_serializable: flag(of, "serializable")?,
-        keys_only: flag(of, "keys_only")?,
-        count_only: flag(of, "count_only")?,
-        modified: span(modified)?,
-        created: span(created)?,
-    })
-}
-
-/// A transaction whose lists have at most so many entries, together with those around it.
-pub(super) fn txn(of: &Value, most: usize) -> Result<Txn> {
-    let lists = ["compare", "success", "failure"].map(|field| list(of, field));
-    let [compares, then, otherwise] = lists;
-    let (compares, then, otherwise) = (compares?, then?, otherwise?);
-    let longest = compares.len().max(then.len()).max(otherwise.len());
-    let Some(left) = most.checked_sub(longest) else {
-        return Err(Refusal::new(INVALID, "too many operations in txn request").into());
-    };
-    let branch = |ops: &[Value]| {
-        ops.iter()
-            .map(|op| super::txn::op(op, left))
-            .collect::<Result<Branch>>()
-    };
-    Ok(Txn {
-        compares: compares
-            .iter()
-            .map(super::txn::compare)
-            .collect::<Result<_>>()?,
-        then: branch(then)?,
-        otherwise: branch(otherwise)?,
-    })
-}
-
-/// The watches that a stream asks for at its beginning.
-fn creates(body: &[u8]) -> Result<Vec<Create>> {
-    let lines = Deserializer::from_slice(body).into_iter::<Value>();
-    let mut creates = Vec::new();
-    for line in lines {
-        let line = line.map_err(|e| Unfit::Body(super::http::UNKNOWN, e.to_string()))?;
-        let Some(of) = line.get("create_request") else {
-            return Err(not_simulated(
-                "a stream of watches with anything else than create_request",
-            ));
-        };
-        unknown(of, &["prev_kv", "progress_notify", "fragment", "watch_id"])?;
-        let filters = list(of, "filters")?;
-        let filters: Vec<_> = filters.iter().filter_map(Value::as_str).collect();
-        let mut bounds = Bounds {
-            key: bytes(of, "key")?,
-            end: bytes(of, "range_end")?,
-        };
-        if bounds.key.is_empty() {
-            bounds.key = vec![0];
+    for op in branch {
+        let Op::Txn(txn) = op else { continue };
+        let (then, otherwise) = (touched(&txn.success)?, touched(&txn.failure)?);
+        // One key may be in both branches: only one is carried out.
+        let inner: BTreeSet<_> = then.0.union(&otherwise.0).copied().collect();
+        let is_known = |key: &&[u8]| puts.contains(*key) || is_deleted(key, &deletes);
+        if inner.iter().any(is_known) {
+            return Err(Refusal::TWICE);
         }
-        creates.push(Create {
-            bounds,
-            from: number(of, "start_revision")?,
-            puts: !filters.contains(&"NOPUT"),
-            deletes: !filters.contains(&"NODELETE"),
-        });
+        puts.extend(inner);
+        deletes.extend(then.1.into_iter().chain(otherwise.1));
     }
-    Ok(creates)
+    for op in branch {
+        let Op::Put(put) = op else { continue };
+        if is_deleted(&put.key, &deletes) || !puts.insert(&put.key) {
+            return Err(Refusal::TWICE);
+        }
+    }
+    Ok((puts, deletes))
 }

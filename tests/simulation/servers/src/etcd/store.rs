@@ -1,35 +1,32 @@
-//! What a member stores: keys with their revisions, leases, and what has happened since the last compaction.
+//! What a member stores: keys with their revisions, and leases.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound::{Excluded, Included, Unbounded};
-use std::sync::Arc;
+use std::ops::Bound::{Excluded, Included};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
-use super::http::{NOT_FOUND, OUT_OF_RANGE, PRECONDITION, Refusal};
-use super::request::{Bounds, Command, Order, Put, Range, Target};
+use super::http::Refusal;
+use super::request::{self, Command, Compare, Op, Order, Put, Range, Target, Txn, Wanted};
 
 /// What a member stores. The same commands make the same of it at each.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) revision: i64,
-    /// The last revision that is still known, once there was a compaction.
-    pub(super) compacted: i64,
-    keys: BTreeMap<Vec<u8>, Arc<KeyValue>>,
+    keys: BTreeMap<Vec<u8>, KeyValue>,
     pub(super) leases: BTreeMap<i64, Lease>,
-    /// What has happened at this revision and later: that of the last compaction.
-    events: Vec<Event>,
+    /// What the last command has changed.
+    pub(super) events: Vec<Event>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyValue {
     pub(super) key: Vec<u8>,
     pub(super) value: Vec<u8>,
-    pub(super) created: i64,
-    pub(super) modified: i64,
-    pub(super) version: i64,
+    created: i64,
+    modified: i64,
+    version: i64,
     pub(super) lease: i64,
 }
 
@@ -37,33 +34,29 @@ pub(super) struct KeyValue {
 pub(super) struct Lease {
     /// In seconds.
     pub(super) ttl: i64,
-    pub(super) keys: BTreeSet<Vec<u8>>,
+    keys: BTreeSet<Vec<u8>>,
 }
 
-/// A key was put or deleted.
+/// A key was put or deleted: of one that was deleted there is no more than the key and the revision.
 #[derive(Clone, Debug)]
 pub(super) struct Event {
-    /// What is there since; of one that was deleted no more than the key and the revision.
-    pub(super) now: Arc<KeyValue>,
+    pub(super) now: KeyValue,
     pub(super) is_delete: bool,
-    before: Option<Arc<KeyValue>>,
-}
-
-/// Changes at one revision.
-#[derive(Debug)]
-pub(super) struct Write<'a> {
-    state: &'a mut State,
-    has_changed: bool,
 }
 
 /// By etcd's default, which follows from its timeout of elections.
 const SHORTEST_TTL: i64 = 2;
 
+/// What a transaction does: one branch, and one branch of each transaction in it.
+struct Chosen<'a> {
+    holds: bool,
+    ops: Vec<(&'a Op, Option<Chosen<'a>>)>,
+}
+
 impl State {
     pub(super) fn new() -> Self {
-        Self {
+        State {
             revision: 1,
-            compacted: -1,
             keys: BTreeMap::new(),
             leases: BTreeMap::new(),
             events: Vec::new(),
@@ -72,231 +65,221 @@ impl State {
 
     /// Carries out what was agreed on. Its header has no more than the revision.
     pub(super) fn apply(&mut self, command: &Command) -> Result<Value, Refusal> {
-        match command {
-            Command::Put(put) => {
-                self.check_lease(put.lease)?;
-                Ok(self.write().put(put))
-            }
-            Command::Delete(bounds) => Ok(self.write().delete(bounds)),
+        self.events.clear();
+        let answer = match command {
             Command::Txn(txn) => self.transact(txn),
-            Command::Grant { id, ttl } => self.grant(*id, *ttl),
+            Command::Grant(lease) => self.grant(lease),
             Command::Revoke(id) => self.revoke(*id),
-            Command::Compact(revision) => self.compact(*revision),
-            Command::Token(token) => Ok(json!({ "header": header(self.revision), "token": token })),
-        }
+        };
+        self.revision = self.revision();
+        answer
     }
 
-    pub(super) fn write(&mut self) -> Write<'_> {
-        Write {
-            state: self,
-            has_changed: false,
-        }
-    }
-
-    /// The keys that there are now.
-    pub(super) fn within(&self, bounds: &Bounds) -> impl Iterator<Item = &Arc<KeyValue>> {
-        within(&self.keys, bounds)
-    }
-
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<KeyValue>> {
-        self.keys.values()
-    }
-
-    /// What has happened from that revision on.
-    pub(super) fn events(&self, from: i64) -> &[Event] {
-        let first = self
+    /// That of what is under way.
+    fn revision(&self) -> i64 {
+        let has_changed = self
             .events
-            .partition_point(|event| event.now.modified < from);
-        &self.events[first..]
+            .first()
+            .is_some_and(|one| one.now.modified > self.revision);
+        self.revision + i64::from(has_changed)
     }
 
-    fn grant(&mut self, id: i64, ttl: i64) -> Result<Value, Refusal> {
-        if self.leases.contains_key(&id) {
-            return Err(Refusal::new(PRECONDITION, "lease already exists"));
-        }
-        let ttl = ttl.max(SHORTEST_TTL);
-        let keys = BTreeSet::new();
-        self.leases.insert(id, Lease { ttl, keys });
-        Ok(json!({ "header": header(self.revision), "ID": id.to_string(), "TTL": ttl.to_string() }))
-    }
-
-    fn revoke(&mut self, id: i64) -> Result<Value, Refusal> {
-        let Some(lease) = self.leases.remove(&id) else {
-            return Err(Refusal::new(NOT_FOUND, "requested lease not found"));
-        };
-        let mut write = self.write();
-        for key in lease.keys {
-            write.delete(&Bounds {
-                key,
-                end: Vec::new(),
-            });
-        }
-        Ok(json!({ "header": write.header() }))
-    }
-
-    fn compact(&mut self, revision: i64) -> Result<Value, Refusal> {
-        if revision <= self.compacted {
-            let why = "mvcc: required revision has been compacted";
-            return Err(Refusal::new(OUT_OF_RANGE, why));
-        }
-        self.check_revision(revision)?;
-        self.compacted = revision;
-        self.events.retain(|event| event.now.modified >= revision);
-        Ok(json!({ "header": header(self.revision) }))
-    }
-
-    /// The answer to a range, which isn't part of a transaction that has written.
-    pub(super) fn range(&self, range: &Range) -> Result<Value, Refusal> {
-        self.check_revision(range.revision)?;
-        Ok(self.found(range, self.revision))
-    }
-
-    fn found(&self, range: &Range, revision: i64) -> Value {
-        let past;
-        let keys = match range.revision {
-            0 => &self.keys,
-            at => {
-                past = self.at(at);
-                &past
-            }
-        };
-        let all = within(keys, &range.bounds);
-        let mut fields = Map::new();
-        fields.insert("header".into(), header(revision));
-        let mut found: Vec<_> = all.collect();
-        put_number(&mut fields, "count", found.len());
-        if !range.count_only {
-            if range.select(&mut found) {
-                fields.insert("more".into(), true.into());
-            }
-            let kvs: Vec<_> = found
-                .iter()
-                .map(|one| one.to_json(!range.keys_only))
-                .collect();
-            if !kvs.is_empty() {
-                fields.insert("kvs".into(), kvs.into());
-            }
-        }
-        fields.into()
-    }
-
-    /// The keys that there were.
-    fn at(&self, revision: i64) -> BTreeMap<Vec<u8>, Arc<KeyValue>> {
-        let mut keys = self.keys.clone();
-        for event in self.events(revision + 1).iter().rev() {
-            match &event.before {
-                Some(before) => keys.insert(before.key.clone(), before.clone()),
-                None => keys.remove(&event.now.key),
-            };
-        }
-        keys
-    }
-
-    /// Takes the key from the lease that has it.
-    fn detach(&mut self, one: &KeyValue) {
-        if let Some(lease) = self.leases.get_mut(&one.lease) {
-            lease.keys.remove(&one.key);
-        }
-    }
-}
-
-impl Write<'_> {
-    pub(super) fn header(&self) -> Value {
+    fn header(&self) -> Value {
         header(self.revision())
     }
 
-    fn revision(&self) -> i64 {
-        self.state.revision + i64::from(self.has_changed)
+    fn within(&self, key: &[u8], end: &[u8]) -> impl Iterator<Item = &KeyValue> {
+        let last = match end.is_empty() {
+            true => Included(key),
+            false => Excluded(end),
+        };
+        let is_any = end.is_empty() || key < end;
+        let found = is_any.then(|| self.keys.range::<[u8], _>((Included(key), last)));
+        found.into_iter().flatten().map(|(_, one)| one)
     }
 
-    pub(super) fn put(&mut self, put: &Put) -> Value {
-        let at = self.state.revision + 1;
-        let before = self.state.keys.get(&put.key).cloned();
-        let now = Arc::new(KeyValue {
-            key: put.key.clone(),
-            value: put.value.clone(),
-            created: before.as_ref().map_or(at, |before| before.created),
-            modified: at,
-            version: before.as_ref().map_or(0, |before| before.version) + 1,
-            lease: put.lease,
-        });
-        if let Some(before) = &before {
-            self.state.detach(before);
+    pub(super) fn all(&self) -> impl Iterator<Item = &KeyValue> {
+        self.keys.values()
+    }
+
+    fn grant(&mut self, request::Lease { id, ttl }: &request::Lease) -> Result<Value, Refusal> {
+        let (id, ttl) = (*id, *ttl);
+        if self.leases.contains_key(&id) {
+            return Err(Refusal::LEASE_EXISTS);
         }
-        if let Some(lease) = self.state.leases.get_mut(&put.lease) {
+        let (ttl, keys) = (ttl.max(SHORTEST_TTL), BTreeSet::new());
+        self.leases.insert(id, Lease { ttl, keys });
+        Ok(json!({ "header": self.header(), "ID": id.to_string(), "TTL": ttl.to_string() }))
+    }
+
+    fn revoke(&mut self, id: i64) -> Result<Value, Refusal> {
+        let lease = self.leases.remove(&id).ok_or(Refusal::NO_LEASE)?;
+        for key in lease.keys {
+            self.delete(&Range {
+                key,
+                ..Range::default()
+            });
+        }
+        Ok(json!({ "header": self.header() }))
+    }
+
+    /// Carries out a transaction, or refuses all of it. Its compares see nothing of what it writes.
+    pub(super) fn transact(&mut self, txn: &Txn) -> Result<Value, Refusal> {
+        let chosen = self.choose(txn);
+        self.check(&chosen)?;
+        let mut answer = self.carry_out(&chosen);
+        answer["header"] = self.header();
+        Ok(answer)
+    }
+
+    fn choose<'a>(&self, txn: &'a Txn) -> Chosen<'a> {
+        let holds = txn.compare.iter().all(|compare| self.holds(compare));
+        let branch = if holds { &txn.success } else { &txn.failure };
+        let ops = branch.iter().map(|op| match op {
+            Op::Txn(txn) => (op, Some(self.choose(txn))),
+            _ => (op, None),
+        });
+        Chosen {
+            holds,
+            ops: ops.collect(),
+        }
+    }
+
+    fn holds(&self, compare: &Compare) -> bool {
+        let holds = |one: &KeyValue| {
+            let order = match compare.target {
+                Target::Create => one.created.cmp(&compare.create_revision),
+                Target::Mod => one.modified.cmp(&compare.mod_revision),
+                Target::Value => one.value.cmp(&compare.value),
+            };
+            match compare.result {
+                Wanted::Equal => order.is_eq(),
+                Wanted::Greater => order.is_gt(),
+                Wanted::Less => order.is_lt(),
+            }
+        };
+        let mut there = self.within(&compare.key, &compare.range_end).peekable();
+        if there.peek().is_some() {
+            return there.all(holds);
+        }
+        // What isn't there has no value, and 0 for its numbers.
+        compare.target != Target::Value && holds(&KeyValue::default())
+    }
+
+    fn check(&self, chosen: &Chosen<'_>) -> Result<(), Refusal> {
+        chosen.ops.iter().try_for_each(|(op, inner)| match op {
+            Op::Put(put) if put.lease != 0 && !self.leases.contains_key(&put.lease) => {
+                Err(Refusal::NO_LEASE)
+            }
+            _ => inner.iter().try_for_each(|inner| self.check(inner)),
+        })
+    }
+
+    fn carry_out(&mut self, chosen: &Chosen<'_>) -> Value {
+        let mut responses = Vec::new();
+        for (op, inner) in &chosen.ops {
+            responses.push(match op {
+                Op::Put(put) => json!({ "response_put": self.put(put) }),
+                Op::Delete(range) => json!({ "response_delete_range": self.delete(range) }),
+                Op::Range(range) => json!({ "response_range": self.range(range) }),
+                Op::Txn(_) => {
+                    let told = inner.as_ref().map(|inner| self.carry_out(inner));
+                    json!({ "response_txn": told })
+                }
+            });
+        }
+        // A transaction inside another has nothing in its header.
+        let mut answer = json!({ "header": {} });
+        if chosen.holds {
+            answer["succeeded"] = true.into();
+        }
+        if !responses.is_empty() {
+            answer["responses"] = responses.into();
+        }
+        answer
+    }
+
+    fn put(&mut self, put: &Put) -> Value {
+        let at = self.revision + 1;
+        let (created, version) = match self.keys.get(&put.key) {
+            None => (at, 0),
+            Some(before) => (before.created, before.version),
+        };
+        self.detach(&put.key);
+        if let Some(lease) = self.leases.get_mut(&put.lease) {
             lease.keys.insert(put.key.clone());
         }
-        self.state.keys.insert(put.key.clone(), now.clone());
-        self.happened(now, before, false);
+        let now = KeyValue {
+            key: put.key.clone(),
+            value: put.value.clone(),
+            created,
+            modified: at,
+            version: version + 1,
+            lease: put.lease,
+        };
+        self.keys.insert(put.key.clone(), now.clone());
+        self.happened(now, false);
         json!({ "header": self.header() })
     }
 
-    pub(super) fn delete(&mut self, bounds: &Bounds) -> Value {
-        let deleted: Vec<_> = self.state.within(bounds).cloned().collect();
-        let at = self.state.revision + 1;
-        for before in &deleted {
-            self.state.keys.remove(&before.key);
-            self.state.detach(before);
-            let now = Arc::new(KeyValue {
-                key: before.key.clone(),
-                modified: at,
+    /// Takes a key from the lease that has it.
+    fn detach(&mut self, key: &[u8]) {
+        let lease = self.keys.get(key).map(|one| one.lease);
+        if let Some(lease) = lease.and_then(|lease| self.leases.get_mut(&lease)) {
+            lease.keys.remove(key);
+        }
+    }
+
+    fn delete(&mut self, range: &Range) -> Value {
+        let deleted: Vec<_> = self
+            .within(&range.key, &range.range_end)
+            .map(|one| one.key.clone())
+            .collect();
+        let (count, modified) = (deleted.len(), self.revision + 1);
+        for key in deleted {
+            self.detach(&key);
+            self.keys.remove(&key);
+            let now = KeyValue {
+                key,
+                modified,
                 ..KeyValue::default()
-            });
-            self.happened(now, Some(before.clone()), true);
+            };
+            self.happened(now, true);
         }
         let mut fields = Map::new();
         fields.insert("header".into(), self.header());
-        put_number(&mut fields, "deleted", deleted.len());
+        put_number(&mut fields, "deleted", count);
         fields.into()
     }
 
-    pub(super) fn range(&self, range: &Range) -> Value {
-        self.state.found(range, self.revision())
+    fn happened(&mut self, now: KeyValue, is_delete: bool) {
+        self.events.push(Event { now, is_delete });
     }
 
-    fn happened(&mut self, now: Arc<KeyValue>, before: Option<Arc<KeyValue>>, is_delete: bool) {
-        self.has_changed = true;
-        self.state.events.push(Event {
-            now,
-            is_delete,
-            before,
-        });
-    }
-}
-
-impl Drop for Write<'_> {
-    fn drop(&mut self) {
-        self.state.revision = self.revision();
-    }
-}
-
-impl Range {
-    /// Leaves what is asked for, in its order. Says whether there is more.
-    fn select(&self, found: &mut Vec<&Arc<KeyValue>>) -> bool {
-        let is_in = |at: i64, (least, most): (i64, i64)| least <= at && (most == 0 || at <= most);
-        found.retain(|one| is_in(one.modified, self.modified) && is_in(one.created, self.created));
-        let is_filtered = self.modified != (0, 0) || self.created != (0, 0);
-        // Without an order of its own the limit comes first.
-        if self.order == Order::None && !is_filtered && self.limit > 0 {
-            found.truncate(self.limit + 1);
+    fn range(&self, range: &Range) -> Value {
+        let mut found: Vec<_> = self.within(&range.key, &range.range_end).collect();
+        let mut fields = Map::new();
+        fields.insert("header".into(), self.header());
+        put_number(&mut fields, "count", found.len());
+        let last = range.max_create_revision;
+        found.retain(|one| last == 0 || one.created <= last);
+        if range.sort_target == Some(Target::Create) {
+            let sign = match range.sort_order {
+                Some(Order::Descend) => -1,
+                _ => 1,
+            };
+            found.sort_by_key(|one| sign * one.created);
         }
-        let compare = |a: &KeyValue, b: &KeyValue| match self.target {
-            Target::Key => a.key.cmp(&b.key),
-            Target::Version => a.version.cmp(&b.version),
-            Target::Create => a.created.cmp(&b.created),
-            Target::Mod => a.modified.cmp(&b.modified),
-            Target::Value => a.value.cmp(&b.value),
-            Target::Lease => a.lease.cmp(&b.lease),
-        };
-        match self.order {
-            Order::Descend => found.sort_by(|a, b| compare(b, a)),
-            Order::Ascend | Order::None => found.sort_by(|a, b| compare(a, b)),
+        let limit = usize::try_from(range.limit).unwrap_or(0);
+        if limit > 0 && found.len() > limit {
+            found.truncate(limit);
+            fields.insert("more".into(), true.into());
         }
-        let has_more = self.limit > 0 && found.len() > self.limit;
-        if has_more {
-            found.truncate(self.limit);
+        if !found.is_empty() {
+            let found = found.iter().map(|one| one.to_json(!range.keys_only));
+            fields.insert("kvs".into(), found.collect());
         }
-        has_more
+        fields.into()
     }
 }
 
@@ -325,31 +308,15 @@ impl Event {
     }
 }
 
-fn within<'a>(
-    keys: &'a BTreeMap<Vec<u8>, Arc<KeyValue>>,
-    bounds: &Bounds,
-) -> impl Iterator<Item = &'a Arc<KeyValue>> + use<'a> {
-    let first = Included(bounds.key.as_slice());
-    let last = match bounds.end.as_slice() {
-        [] => Included(bounds.key.as_slice()),
-        [0] => Unbounded,
-        end => Excluded(end),
-    };
-    let found = (!bounds.is_empty()).then(|| keys.range::<[u8], _>((first, last)));
-    found.into_iter().flatten().map(|(_, one)| one)
-}
-
-/// The header that an operation has within a transaction.
 pub(super) fn header(revision: i64) -> Value {
     json!({ "revision": revision.to_string() })
 }
 
 /// Leaves out zero, as etcd does.
-pub(super) fn put_number<T: ToString + Default + PartialEq>(
-    fields: &mut Map<String, Value>,
-    field: &str,
-    number: T,
-) {
+pub(super) fn put_number<T>(fields: &mut Map<String, Value>, field: &str, number: T)
+where
+    T: ToString + Default + PartialEq,
+{
     if number != T::default() {
         fields.insert(field.into(), number.to_string().into());
     }

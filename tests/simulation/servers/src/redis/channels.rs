@@ -1,13 +1,12 @@
 //! Who hears on which channel.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crosslock_world::service::{Connection, Done};
 
 use super::keyspace::Bytes;
 use super::reply::{Outcome, Reply, Words};
 use super::state::State;
-use super::texts::matches;
 
 /// Plain channels, or those of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,13 +15,22 @@ pub(super) enum Sort {
     Sharded,
 }
 
+/// Each channel with each that hears on it.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    hear: BTreeMap<(Sort, Bytes), BTreeSet<Connection>>,
-    of: BTreeMap<Connection, BTreeSet<(Sort, Bytes)>>,
+    hear: BTreeSet<(Sort, Bytes, Connection)>,
+    of: BTreeSet<(Connection, Sort, Bytes)>,
 }
 
 impl Sort {
+    /// Of the command with that name.
+    fn of(name: &[u8]) -> Self {
+        match name {
+            b"SPUBLISH" | b"SSUBSCRIBE" | b"SUNSUBSCRIBE" => Sort::Sharded,
+            _ => Sort::Plain,
+        }
+    }
+
     fn word(self, plain: &str) -> String {
         match self {
             Sort::Plain => plain.to_owned(),
@@ -32,97 +40,73 @@ impl Sort {
 }
 
 impl Channels {
-    /// How many channels of that sort the client hears then.
-    pub(super) fn subscribe(&mut self, client: Connection, sort: Sort, channel: &[u8]) -> usize {
-        let channel = (sort, channel.to_vec());
-        self.of.entry(client).or_default().insert(channel.clone());
-        self.hear.entry(channel).or_default().insert(client);
-        self.count_of(client, sort)
+    fn subscribe(&mut self, client: Connection, sort: Sort, channel: &[u8]) {
+        self.hear.insert((sort, channel.to_vec(), client));
+        self.of.insert((client, sort, channel.to_vec()));
     }
 
-    pub(super) fn unsubscribe(&mut self, client: Connection, sort: Sort, channel: &[u8]) -> usize {
-        let channel = (sort, channel.to_vec());
-        if let Some(all) = self.of.get_mut(&client) {
-            all.remove(&channel);
-            if all.is_empty() {
-                self.of.remove(&client);
-            }
-        }
-        if let Some(all) = self.hear.get_mut(&channel) {
-            all.remove(&client);
-            if all.is_empty() {
-                self.hear.remove(&channel);
-            }
-        }
-        self.count_of(client, sort)
+    fn unsubscribe(&mut self, client: Connection, sort: Sort, channel: &[u8]) {
+        self.hear.remove(&(sort, channel.to_vec(), client));
+        self.of.remove(&(client, sort, channel.to_vec()));
     }
 
     pub(super) fn forget(&mut self, client: Connection) {
-        for (sort, channel) in self.of.get(&client).cloned().unwrap_or_default() {
+        for (_, sort, channel) in self.all_of(client).cloned().collect::<Vec<_>>() {
             self.unsubscribe(client, sort, &channel);
         }
     }
 
-    pub(super) fn of(&self, client: Connection, sort: Sort) -> Vec<Bytes> {
-        let all = self.of.get(&client).into_iter().flatten();
-        let all = all.filter(|(its, _)| *its == sort);
-        all.map(|(_, channel)| channel.clone()).collect()
+    fn all_of(&self, client: Connection) -> impl Iterator<Item = &(Connection, Sort, Bytes)> {
+        let from = (client, Sort::Plain, Bytes::new());
+        let all = self.of.range(from..);
+        all.take_while(move |(of, ..)| *of == client)
     }
 
     /// A client of this kind may do little else.
     pub(super) fn is_subscribed(&self, client: Connection) -> bool {
-        self.of.contains_key(&client)
-    }
-
-    fn count_of(&self, client: Connection, sort: Sort) -> usize {
-        let all = self.of.get(&client).into_iter().flatten();
-        all.filter(|(its, _)| *its == sort).count()
+        self.all_of(client).next().is_some()
     }
 
     pub(super) fn hear(&self, sort: Sort, channel: &[u8]) -> Vec<Connection> {
-        let all = self.hear.get(&(sort, channel.to_vec()));
-        all.into_iter().flatten().copied().collect()
+        let all = self.hear.range((sort, channel.to_vec(), 0)..);
+        let all = all.take_while(|(its, name, _)| (*its, &**name) == (sort, channel));
+        all.map(|(.., client)| *client).collect()
     }
 
-    pub(super) fn all(&self, sort: Sort) -> Vec<Bytes> {
-        let all = self.hear.keys().filter(|(its, _)| *its == sort);
-        all.map(|(_, channel)| channel.clone()).collect()
+    /// Channels of slots, and who hears on them.
+    pub(super) fn sharded(&self) -> Vec<(Bytes, Connection)> {
+        let all = self.hear.range((Sort::Sharded, Bytes::new(), 0)..);
+        all.map(|(_, channel, client)| (channel.clone(), *client))
+            .collect()
+    }
+
+    /// What a client is told of a channel that it hears on from now on, or doesn't any more.
+    pub(super) fn change(
+        &mut self,
+        client: Connection,
+        sort: Sort,
+        channel: &[u8],
+        hears: bool,
+    ) -> Reply {
+        let what = if hears {
+            self.subscribe(client, sort, channel);
+            "subscribe"
+        } else {
+            self.unsubscribe(client, sort, channel);
+            "unsubscribe"
+        };
+        let left = self.all_of(client).filter(|(_, its, _)| *its == sort);
+        let (what, left) = (Reply::text(sort.word(what)), Reply::count(left.count()));
+        Reply::List(vec![what, Reply::text(channel), left])
     }
 }
 
-/// What a client is told of a channel: `subscribe` or `unsubscribe`.
-pub(super) fn told(what: &str, sort: Sort, channel: Option<&[u8]>, left: usize) -> Reply {
-    let what = Reply::text(sort.word(what));
-    Reply::List(vec![what, Reply::maybe(channel), Reply::count(left)])
-}
-
-/// SUBSCRIBE and SSUBSCRIBE.
-pub(super) fn subscribe(state: &mut State, client: Connection, sort: Sort, words: &Words) -> Reply {
-    let told = words[1..].iter().map(|channel| {
-        let left = state.channels.subscribe(client, sort, channel);
-        told("subscribe", sort, Some(channel), left)
-    });
-    Reply::Several(told.collect())
-}
-
-/// UNSUBSCRIBE and SUNSUBSCRIBE.
-pub(super) fn unsubscribe(
-    state: &mut State,
-    client: Connection,
-    sort: Sort,
-    words: &Words,
-) -> Reply {
-    let all = match &words[1..] {
-        [] => state.channels.of(client, sort),
-        some => some.to_vec(),
-    };
-    if all.is_empty() {
-        return told("unsubscribe", sort, None, 0);
-    }
-    let told = all.iter().map(|channel| {
-        let left = state.channels.unsubscribe(client, sort, channel);
-        told("unsubscribe", sort, Some(channel), left)
-    });
+/// SUBSCRIBE and SSUBSCRIBE, UNSUBSCRIBE and SUNSUBSCRIBE, of these channels.
+pub(super) fn subscribe(state: &mut State, client: Connection, words: &Words) -> Reply {
+    let sort = Sort::of(&words[0]);
+    let hears = !words[0].ends_with(b"UNSUBSCRIBE");
+    let channels = words[1..].iter();
+    let told = channels.map(|channel| state.channels.change(client, sort, channel, hears));
     Reply::Several(told.collect())
 }
 
@@ -130,53 +114,31 @@ pub(super) fn unsubscribe(
 pub(super) fn deliver(state: &mut State, sort: Sort, channel: &[u8], message: &[u8]) -> usize {
     let hear = state.channels.hear(sort, channel);
     let word = sort.word("message").into_bytes();
-    let told = Reply::texts([&word[..], channel, message]);
-    let mut bytes = Vec::new();
-    told.write(&mut bytes);
-    let sent = hear.iter().map(|client| Done::Send(*client, bytes.clone()));
+    let told = Reply::texts([&word[..], channel, message]).bytes();
+    let sent = hear.iter().map(|client| Done::Send(*client, told.clone()));
     state.done.extend(sent);
     hear.len()
 }
 
-fn publish_on(state: &mut State, sort: Sort, words: &Words) -> Outcome {
-    let heard = deliver(state, sort, &words[1], &words[2]);
-    state
-        .published
-        .push((sort, words[1].clone(), words[2].clone()));
+/// PUBLISH and SPUBLISH.
+pub(super) fn publish(state: &mut State, words: &Words) -> Outcome {
+    let (sort, channel, message) = (Sort::of(&words[0]), &words[1], &words[2]);
+    let heard = deliver(state, sort, channel, message);
+    let published = (sort, channel.clone(), message.clone());
+    state.published.push(published);
     Ok(Reply::count(heard))
 }
 
-pub(super) fn publish(state: &mut State, words: &Words) -> Outcome {
-    publish_on(state, Sort::Plain, words)
-}
-
-pub(super) fn publish_sharded(state: &mut State, words: &Words) -> Outcome {
-    publish_on(state, Sort::Sharded, words)
-}
-
-/// PUBSUB.
-pub(super) fn ask(state: &mut State, words: &Words) -> Outcome {
-    let what = String::from_utf8_lossy(&words[1]).to_uppercase();
-    let (sort, what) = match what.strip_prefix("SHARD") {
-        Some(what) => (Sort::Sharded, what.to_owned()),
-        None => (Sort::Plain, what),
+/// PUBSUB NUMSUB and SHARDNUMSUB.
+pub(super) fn count(state: &mut State, words: &Words) -> Outcome {
+    let sort = match words[1].as_slice() {
+        b"NUMSUB" => Sort::Plain,
+        b"SHARDNUMSUB" => Sort::Sharded,
+        _ => return Err(Reply::error("ERR unknown subcommand")),
     };
-    match what.as_str() {
-        "NUMSUB" => {
-            let counts = words[2..].iter().flat_map(|channel| {
-                let heard = state.channels.hear(sort, channel).len();
-                [Reply::text(channel.clone()), Reply::count(heard)]
-            });
-            Ok(Reply::List(counts.collect()))
-        }
-        "CHANNELS" => {
-            let pattern = words.get(2).map_or(&b"*"[..], |pattern| pattern);
-            let all = state.channels.all(sort).into_iter();
-            Ok(Reply::texts(
-                all.filter(|channel| matches(pattern, channel)),
-            ))
-        }
-        "NUMPAT" => Ok(Reply::Int(0)),
-        _ => Err(super::state::unknown_subcommand(words)),
-    }
+    let counts = words[2..].iter().flat_map(|channel| {
+        let heard = state.channels.hear(sort, channel).len();
+        [Reply::text(channel.clone()), Reply::count(heard)]
+    });
+    Ok(Reply::List(counts.collect()))
 }

@@ -1,27 +1,30 @@
 //! What nodes of a cluster hear of each other: who has which slot, who is missed, and who takes whose place.
 //!
-//! What is not as in reality: a vote takes no message, but only those vote that are reached.
+//! What is not as in reality: who changes the map knows the newest one then, so two changes are never at odds; and a
+//! vote takes no message, but only those vote that are reached.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crosslock_world::service::{Host, Io};
 
 use super::group::Group;
-use super::slots::{SLOTS, Slots};
+use super::moves::Move;
+use super::slots::{Map, Slots};
 
 #[derive(Debug)]
 pub(super) struct Gossip {
+    /// What all nodes know in the end.
+    pub(super) newest: Arc<Map>,
     /// When each heard of each other last.
     heard: Vec<Vec<Duration>>,
-    /// Which version of the other's claims it has heard.
-    seen: Vec<Vec<u64>>,
     /// When a replica asks for votes.
     elects_at: Vec<Option<Duration>>,
     /// When a master that isn't up may be so again.
     rejoins_at: Vec<Duration>,
-    /// Who has taken whose place.
-    heirs: BTreeMap<Host, Host>,
+    /// The slot that is on its way, and how many are to move behind it.
+    moving: Option<Move>,
+    waiting: u8,
 }
 
 /// How long a node isn't heard of that is missed.
@@ -33,13 +36,15 @@ const REJOINS: Duration = Duration::from_millis(500);
 const STARTS: Duration = Duration::from_secs(2);
 
 impl Gossip {
-    pub(super) fn new(nodes: usize) -> Self {
+    pub(super) fn new(newest: Arc<Map>) -> Self {
+        let nodes = newest.follows.len();
         Gossip {
+            newest,
             heard: vec![vec![Duration::ZERO; nodes]; nodes],
-            seen: vec![vec![1; nodes]; nodes],
             elects_at: vec![None; nodes],
             rejoins_at: vec![Duration::ZERO; nodes],
-            heirs: BTreeMap::new(),
+            moving: None,
+            waiting: 0,
         }
     }
 
@@ -58,7 +63,6 @@ impl Gossip {
     ) {
         self.heard[host].fill(now);
         self.elects_at[host] = None;
-        self.seen[host].fill(0);
         if is_start {
             self.rejoins_at[host] = now + STARTS;
             let slots = slots_of(group, host);
@@ -67,95 +71,63 @@ impl Gossip {
         }
     }
 
-    /// A node hears anew what all say of themselves: it didn't take that over for a slot that was on its way.
-    pub(super) fn hear_anew(&mut self, host: Host) {
-        self.seen[host].fill(0);
-    }
-
-    /// Who has what that host had.
-    pub(super) fn heir(&self, host: Host) -> Host {
-        self.heirs.get(&host).copied().unwrap_or(host)
-    }
-
     /// Says whether anything is amiss still.
     pub(super) fn look(&mut self, group: &mut Group, io: &mut Io<'_>) -> bool {
-        let all = 0..group.nodes.len();
-        for host in all.clone() {
-            for other in all.clone() {
-                if group.hears(host, other) {
-                    self.heard[host][other] = io.now;
-                    if host != other && io.random.bool() {
-                        self.learn(group, host, other);
-                    }
+        let nodes = group.nodes.len();
+        for (host, other) in (0..nodes * nodes).map(|pair| (pair / nodes, pair % nodes)) {
+            if group.hears(host, other) {
+                self.heard[host][other] = io.now;
+                let map = slots_of(group, other).map.clone();
+                if map.version > slots_of(group, host).map.version && io.random.bool() {
+                    self.learn(group, host, map);
                 }
             }
         }
-        for host in all
-            .clone()
-            .filter(|host| group.is_at_work(*host))
-            .collect::<Vec<_>>()
-        {
-            self.miss(group, host, io.now);
-            self.judge(group, host, io.now);
-            self.elect(group, host, io);
+        for host in 0..nodes {
+            if group.is_at_work(host) {
+                self.miss(group, host, io.now);
+                self.judge(group, host, io.now);
+                self.elect(group, host, io);
+            }
         }
-        let has_all = |host: Host| {
-            let slots = group.nodes[host].state.slots.as_ref();
-            slots.is_some_and(|slots| slots.is_up && slots.failed.is_empty())
-                && all.clone().all(|other| self.is_told(group, host, other))
+        let knows_all = |host: Host| {
+            let slots = slots_of(group, host);
+            slots.is_up && slots.failed.is_empty() && slots.map.version == self.newest.version
         };
-        !(group.is_sound() && all.clone().all(has_all))
+        let is_amiss = !(0..nodes).all(knows_all) || !group.is_sound();
+        if !is_amiss && self.moving.is_none() && self.waiting > 0 {
+            // Who moves slots waits until all know of the last one.
+            self.waiting -= 1;
+            self.moving = Move::any(group, io);
+        }
+        is_amiss || self.moving.is_some() || self.waiting > 0
     }
 
-    fn is_told(&self, group: &Group, host: Host, other: Host) -> bool {
-        let version = group.nodes[other]
-            .state
-            .slots
-            .as_ref()
-            .map_or(0, |slots| slots.version);
-        host == other || self.seen[host][other] == version
+    /// A node knows that map from now on, and copies whom it names.
+    fn learn(&mut self, group: &mut Group, host: Host, map: Arc<Map>) {
+        let follows = map.follows[host];
+        group.nodes[host].state.take_map(map);
+        if let Some(master) = follows.filter(|master| group.master_of(host) != Some(*master)) {
+            self.elects_at[host] = None;
+            group.follow(host, master);
+        }
     }
 
-    /// A node hears what another says of itself.
-    fn learn(&mut self, group: &mut Group, host: Host, other: Host) {
-        let its = slots_of(group, other).clone_of_itself();
-        if self.seen[host][other] == its.version {
-            return;
-        }
-        self.seen[host][other] = its.version;
-        let slots = slots_of(group, host);
-        slots.current = slots.current.max(its.current);
-        slots.follows[other] = its.follows;
-        slots.epochs[other] = its.epoch;
-        if slots.leave_unclaimed(other, &its.slots) {
-            // Whoever claims them may have said so before.
-            self.hear_anew(host);
-        }
-        let slots = slots_of(group, host);
-        if its.follows.is_some() {
-            return;
-        }
-        if slots.is_master() && slots.epochs[host] == its.epoch && host < other {
-            // Two claims are never as high for long.
-            slots.claim_anew();
-        }
-        let before = slots.follows[host].unwrap_or(host);
-        let lost = take_claims(group, host, other, &its);
-        let slots = slots_of(group, host);
-        if lost.is_empty() || before == other {
-            return;
-        }
-        if slots.count_of(before) > 0 {
-            lost.into_iter()
-                .for_each(|slot| group.nodes[host].state.keys.drop_slot(slot));
-            return;
-        }
-        slots.follows[host] = Some(other);
-        slots.migrating.clear();
-        slots.importing.clear();
-        slots.version += 1;
-        self.elects_at[host] = None;
-        group.follow(host, other);
+    /// A node changes the newest map.
+    pub(super) fn change(
+        &mut self,
+        group: &mut Group,
+        host: Host,
+        change: impl FnOnce(Map) -> Map,
+    ) {
+        let changed = change(Map::clone(&self.newest));
+        self.newest = Arc::new(changed.counted());
+        self.tell(group, host);
+    }
+
+    /// A node is told the newest map.
+    pub(super) fn tell(&mut self, group: &mut Group, host: Host) {
+        self.learn(group, host, self.newest.clone());
     }
 
     fn misses(&self, host: Host, other: Host, now: Duration) -> bool {
@@ -164,7 +136,7 @@ impl Gossip {
 
     /// Notes whom most masters miss, and who is there again.
     fn miss(&mut self, group: &mut Group, host: Host, now: Duration) {
-        let masters = slots_of(group, host).masters();
+        let masters = slots_of(group, host).map.masters();
         for other in (0..group.nodes.len()).filter(|other| *other != host) {
             let misses = self.misses(host, other, now);
             let agree = masters
@@ -183,14 +155,11 @@ impl Gossip {
     /// Whether the cluster is up, as a node sees it.
     fn judge(&mut self, group: &mut Group, host: Host, now: Duration) {
         let slots = slots_of(group, host);
-        let masters = slots.masters();
-        let reached = masters
-            .iter()
-            .filter(|master| !self.misses(host, **master, now))
-            .count();
-        let is_covered = slots.owners.iter().all(Option::is_some);
-        let is_up = is_covered && slots.failed.is_disjoint(&masters) && reached > masters.len() / 2;
-        if !is_up {
+        let masters = slots.map.masters();
+        let is_reached = |master: &&Host| !self.misses(host, **master, now);
+        let reached = masters.iter().filter(is_reached).count();
+        let has_failed = masters.iter().any(|master| slots.failed.contains(master));
+        if has_failed || reached <= masters.len() / 2 {
             slots.is_up = false;
             self.rejoins_at[host] = self.rejoins_at[host].max(now + REJOINS);
         } else if now >= self.rejoins_at[host] || !slots.is_master() {
@@ -201,123 +170,66 @@ impl Gossip {
     /// The replica of a master that failed takes its place if most masters vote for it.
     fn elect(&mut self, group: &mut Group, host: Host, io: &mut Io<'_>) {
         let slots = slots_of(group, host);
-        let master = slots.follows[host].filter(|master| slots.failed.contains(master));
-        let Some(master) = master.filter(|master| slots.count_of(*master) > 0) else {
+        let (map, follows) = (slots.map.clone(), slots.map.follows[host]);
+        let master = follows.filter(|one| slots.failed.contains(one) && map.has_any(*one));
+        let Some(master) = master else {
             self.elects_at[host] = None;
             return;
         };
         let wait = Duration::from_millis(io.random.u64(ELECTION));
-        let due = *self.elects_at[host].get_or_insert(io.now + wait);
-        if due > io.now {
+        if *self.elects_at[host].get_or_insert(io.now + wait) > io.now {
             return;
         }
-        let masters = slots.masters();
-        let mut votes = masters.clone();
-        votes.retain(|voter| {
-            group.hears(host, *voter) && slots_of(group, *voter).failed.contains(&master)
-        });
         self.elects_at[host] = Some(io.now + 2 * TIMEOUT);
-        if votes.len() > masters.len() / 2 {
+        let masters = map.masters();
+        let votes = |voter: &&Host| {
+            let misses = slots_of(group, **voter).failed.contains(&master);
+            misses && group.hears(host, **voter)
+        };
+        if masters.iter().filter(votes).count() > masters.len() / 2 {
             self.take_over(group, host, io);
-            let epoch = slots_of(group, host).current;
-            votes
-                .into_iter()
-                .for_each(|voter| slots_of(group, voter).current = epoch);
         }
     }
 
     /// A replica takes its master's place.
-    pub(super) fn take_over(&mut self, group: &mut Group, host: Host, io: &mut Io<'_>) {
-        let slots = slots_of(group, host);
-        let Some(master) = slots.follows[host].take() else {
+    fn take_over(&mut self, group: &mut Group, host: Host, io: &mut Io<'_>) {
+        let Some(master) = self.newest.follows[host] else {
             return;
         };
-        slots.claim_anew();
-        let epoch = slots.current;
-        for slot in (0..SLOTS)
-            .filter(|slot| slots.owner(*slot) == Some(master))
-            .collect::<Vec<_>>()
-        {
-            group.nodes[host].state.set_owner(slot, host);
-        }
+        self.change(group, host, |map| map.replace(master, host));
         group.promote(host);
         self.elects_at[host] = None;
-        for heir in self.heirs.values_mut().filter(|heir| **heir == master) {
-            *heir = host;
-        }
-        self.heirs.insert(master, host);
-        self.heirs.remove(&host);
-        io.log(format!(
-            "node {host} takes the place of {master}, epoch {epoch}"
-        ));
-    }
-}
-
-/// A node believes claims that are newer than those that it knows. Gives the slots that it, or its master, has lost.
-fn take_claims(group: &mut Group, host: Host, other: Host, its: &Own) -> Vec<u16> {
-    let slots = slots_of(group, host);
-    let before = slots.follows[host].unwrap_or(host);
-    let mut taken = its.slots.clone();
-    taken.retain(|slot| {
-        let owner = slots.owner(*slot);
-        let is_newer = owner.is_none_or(|owner| slots.epochs[owner] < its.epoch);
-        let is_newer = is_newer || slots.unclaimed.contains(slot);
-        owner != Some(other) && is_newer && !slots.importing.contains_key(slot)
-    });
-    let lost = taken
-        .iter()
-        .filter(|slot| slots.owner(**slot) == Some(before));
-    let lost: Vec<u16> = lost.copied().collect();
-    for slot in taken {
-        slots_of(group, host).migrating.remove(&slot);
-        group.nodes[host].state.set_owner(slot, other);
-    }
-    lost
-}
-
-/// What a node says of itself.
-struct Own {
-    version: u64,
-    current: u64,
-    follows: Option<Host>,
-    epoch: u64,
-    slots: Vec<u16>,
-}
-
-impl Slots {
-    /// Its claim becomes the highest that it knows.
-    pub(super) fn claim_anew(&mut self) {
-        self.current += 1;
-        self.epochs[self.me] = self.current;
-        self.version += 1;
+        io.log(format!("node {host} takes the place of {master}"));
     }
 
-    /// Notes which slots their owner doesn't claim any more. Says whether there are any that it didn't know of.
-    fn leave_unclaimed(&mut self, owner: Host, claimed: &[u16]) -> bool {
-        let left = (0..SLOTS).filter(|slot| self.owner(*slot) == Some(owner));
-        let mut left: Vec<_> = left.collect();
-        left.retain(|slot| claimed.binary_search(slot).is_err());
-        let known = self.unclaimed.len();
-        self.unclaimed.extend(left);
-        self.unclaimed.len() > known
-    }
-
-    fn clone_of_itself(&self) -> Own {
-        let own = (0..SLOTS).filter(|slot| self.owner(*slot) == Some(self.me));
-        Own {
-            version: self.version,
-            current: self.current,
-            follows: self.follows[self.me],
-            epoch: self.epochs[self.me],
-            slots: own.collect(),
+    /// CLUSTER FAILOVER, sent to a replica, or to that of a master.
+    pub(super) fn fail_over_by_hand(&mut self, group: &mut Group, at: Host, io: &mut Io<'_>) {
+        let is_replica = group.master_of(at).is_some();
+        let replica = is_replica.then_some(at);
+        let replica = replica.or_else(|| group.followers(at).next());
+        if let Some(replica) = replica.filter(|replica| group.is_in_step(*replica)) {
+            self.take_over(group, replica, io);
         }
     }
 
-    fn count_of(&self, owner: Host) -> usize {
-        self.owners
-            .iter()
-            .filter(|one| one.map(Host::from) == Some(owner))
-            .count()
+    pub(super) fn move_slot(&mut self, group: &mut Group, io: &mut Io<'_>) {
+        match self.moving {
+            None => self.moving = Move::any(group, io),
+            Some(_) => self.waiting = self.waiting.saturating_add(1),
+        }
+    }
+
+    /// Goes on with the slot that is on its way.
+    pub(super) fn go_on(&mut self, group: &mut Group, io: &mut Io<'_>) {
+        if let Some(mut one) = self.moving.take()
+            && one.go_on(group, self, io)
+        {
+            self.moving = Some(one);
+        }
+    }
+
+    pub(super) fn moves_at(&self) -> Option<Duration> {
+        self.moving.as_ref().map(|one| one.due)
     }
 }
 

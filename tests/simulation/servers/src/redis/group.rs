@@ -1,101 +1,82 @@
 //! Several servers, of which some copy others, and what is on its way between them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crosslock_world::service::{Fault, Host, Io};
 
-use super::about::{Follower, Role};
-use super::node::Node;
-
-/// What happens to any server that has data: see [`super::Single`]; and that what goes to and from it stands still.
-pub(super) const DATA_FAULTS: [&str; 5] = ["flush", "script flush", "evict", "full", "lag"];
+use super::node::{Node, Record};
+use super::state::Address;
+use crate::health::Health;
 
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) nodes: Vec<Node>,
-    hosts: Vec<HostState>,
+    hosts: Vec<Health>,
+    /// Until when replication from each and to it stands still.
+    lag_until: Vec<Duration>,
     links: Vec<Link>,
     flights: BTreeMap<(Duration, u64), Flight>,
-    /// How many there were, and how many lines of masters.
+    /// The number that was given out last: to a flight, a link, or a line of masters.
     count: u64,
-    histories: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct HostState {
-    is_down: bool,
-    is_paused: bool,
-    is_cut: bool,
-    /// Until when replication from it and to it stands still.
-    lags_until: Duration,
 }
 
 /// How a server copies another.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
     to: Option<Host>,
-    state: LinkState,
-    /// Up to where it was sent what the other has.
-    sent: u64,
-    /// When that arrives.
+    /// Another one has another. 0: there is no connection.
+    number: u64,
+    /// Whether it has been sent all that there was.
+    is_up: bool,
+    /// When that arrives which was sent last.
     last: Duration,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum LinkState {
-    #[default]
-    Down,
-    Copying,
-    Up,
+/// What is on its way by the link of a copy, and what the sender has then.
+#[derive(Clone, Debug)]
+struct Flight {
+    copy: Host,
+    link: u64,
+    cargo: Cargo,
+    end: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Flight {
-    /// All that a master has.
-    Copy { from: Host, to: Host },
-    /// What it has written, up to there.
-    Records {
-        from: Host,
-        to: Host,
-        history: u64,
-        end: u64,
-    },
-    /// Up to where a copy has it.
-    Ack {
-        from: Host,
-        to: Host,
-        history: u64,
-        end: u64,
-    },
+#[derive(Clone, Debug)]
+enum Cargo {
+    All,
+    Record(Arc<Record>),
+    /// The copy has it.
+    Ack,
 }
 
 /// How long a message is on its way, and a copy of everything, in microseconds.
-const USUAL: std::ops::Range<u64> = 50..3_000;
-const WHOLE: std::ops::Range<u64> = 1_000..20_000;
+const USUAL: Range<u64> = 50..3_000;
+const WHOLE: Range<u64> = 1_000..20_000;
 /// How long a server lags by the fault of that name, in milliseconds.
-const LAG: std::ops::Range<u64> = 300..4_000;
+const LAG: Range<u64> = 300..4_000;
 
 impl Group {
     pub(super) fn new(nodes: Vec<Node>) -> Self {
         Group {
-            hosts: vec![HostState::default(); nodes.len()],
+            hosts: vec![Health::default(); nodes.len()],
+            lag_until: vec![Duration::ZERO; nodes.len()],
             links: vec![Link::default(); nodes.len()],
             nodes,
             flights: BTreeMap::new(),
             count: 0,
-            histories: 1,
         }
     }
 
     pub(super) fn is_at_work(&self, host: Host) -> bool {
-        !self.hosts[host].is_down && !self.hosts[host].is_paused
+        self.hosts[host].is_at_work()
     }
 
     /// Whether one may send to the other.
-    pub(super) fn reaches(&self, one: Host, other: Host) -> bool {
-        let is_on = |host: Host| !self.hosts[host].is_down && !self.hosts[host].is_cut;
-        one == other || is_on(one) && is_on(other)
+    fn reaches(&self, one: Host, other: Host) -> bool {
+        one == other || self.hosts[one].is_linked() && self.hosts[other].is_linked()
     }
 
     /// Whether one hears of the other now.
@@ -103,22 +84,24 @@ impl Group {
         self.is_at_work(one) && self.is_at_work(other) && self.reaches(one, other)
     }
 
-    pub(super) fn is_cut(&self, host: Host) -> bool {
-        self.hosts[host].is_cut
+    pub(super) fn address(&self, host: Host) -> Address {
+        self.nodes[host].state.address.clone()
+    }
+
+    /// Whether it is at work, and others hear of it.
+    pub(super) fn is_there(&self, host: Host) -> bool {
+        self.hosts[host].is_there()
     }
 
     /// Whether a copy has all that its master has, which can be told so.
     pub(super) fn is_in_step(&self, copy: Host) -> bool {
         let link = self.links[copy];
-        link.to.is_some_and(|master| {
-            let is_up = link.state == LinkState::Up && self.hears(master, copy);
-            is_up && self.has(master) == self.has(copy)
-        })
+        let master = link.to.filter(|master| self.hears(*master, copy));
+        master.is_some_and(|master| link.is_up && self.has(master) == self.has(copy))
     }
 
     pub(super) fn is_sound(&self) -> bool {
-        let is_sound = |host: &HostState| !host.is_down && !host.is_paused && !host.is_cut;
-        self.hosts.iter().all(is_sound)
+        self.hosts.iter().all(|host| host.is_there())
     }
 
     /// Whom a server copies.
@@ -126,22 +109,21 @@ impl Group {
         self.links[host].to
     }
 
-    pub(super) fn followers(&self, master: Host) -> impl Iterator<Item = Host> {
-        let links = self.links.iter().enumerate();
+    pub(super) fn followers(&self, master: Host) -> impl Iterator<Item = Host> + use<> {
+        let links = self.links.clone().into_iter().enumerate();
         links.filter_map(move |(host, link)| (link.to == Some(master)).then_some(host))
     }
 
     /// By which of two copies has more: the newer line of masters, and how much of it.
     pub(super) fn has(&self, host: Host) -> (u64, u64) {
-        let node = &self.nodes[host];
-        (node.log.history, node.state.about.offset)
+        (self.nodes[host].history, self.nodes[host].state.offset)
     }
 
     /// A server copies another from now on.
     pub(super) fn follow(&mut self, host: Host, master: Host) {
-        let about = &self.nodes[master].state.about;
-        let address = (about.host.clone(), about.port);
+        let address = self.address(master);
         self.nodes[host].follow(address);
+        self.followers(host).for_each(|copy| self.lose(copy));
         self.links[host] = Link {
             to: Some(master),
             ..Link::default()
@@ -150,9 +132,15 @@ impl Group {
 
     /// A server is a master from now on.
     pub(super) fn promote(&mut self, host: Host) {
-        self.histories += 1;
-        self.nodes[host].promote(self.histories);
+        self.lose(host);
+        let history = self.number();
+        self.nodes[host].promote(history);
         self.links[host] = Link::default();
+    }
+
+    fn number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
     }
 
     /// Before anything happens.
@@ -180,9 +168,9 @@ impl Group {
         }
         (0..self.nodes.len()).for_each(|host| self.replicate(io, host));
         for host in 0..self.nodes.len() {
-            self.tell_role(host);
             let is_at_work = self.is_at_work(host);
             let node = &mut self.nodes[host];
+            node.records.clear();
             io.done.append(&mut node.state.done);
             if let Some(time) = node.wakes_at().filter(|_| is_at_work) {
                 io.wake_at(time);
@@ -193,205 +181,114 @@ impl Group {
         }
     }
 
-    fn launch(&mut self, time: Duration, flight: Flight) {
-        self.count += 1;
-        self.flights.insert((time, self.count), flight);
-    }
-
-    /// When what is sent now arrives.
-    fn arrival(
-        &self,
-        io: &mut Io<'_>,
-        between: [Host; 2],
-        micros: std::ops::Range<u64>,
-    ) -> Duration {
+    /// Sends it to a copy, or from one to its master, as late as usual, behind what was sent before.
+    fn launch(&mut self, io: &mut Io<'_>, copy: Host, cargo: Cargo, end: u64, micros: Range<u64>) {
+        let link = self.links[copy];
+        let master = link.to.unwrap_or(copy);
         let usual = io.now + Duration::from_micros(io.random.u64(micros));
-        let lags = between.map(|host| self.hosts[host].lags_until);
-        usual.max(lags[0]).max(lags[1])
+        let lags = [copy, master].map(|host| self.lag_until[host]);
+        let mut time = usual.max(lags[0]).max(lags[1]);
+        if !matches!(cargo, Cargo::Ack) {
+            time = time.max(link.last);
+            self.links[copy].last = time;
+        }
+        let (number, link) = (self.number(), link.number);
+        let flight = Flight {
+            copy,
+            link,
+            cargo,
+            end,
+        };
+        self.flights.insert((time, number), flight);
     }
 
-    /// Sends what a copy hasn't been sent yet.
+    /// Sends to a copy what its master has written now; all of it, if they have just found each other.
     fn replicate(&mut self, io: &mut Io<'_>, to: Host) {
         let link = self.links[to];
         let Some(from) = link.to else { return };
         if !self.reaches(from, to) {
             self.lose(to);
-            return;
-        }
-        if !self.is_at_work(from) {
-            return;
-        }
-        let (offset, history) = (
-            self.nodes[from].state.about.offset,
-            self.nodes[from].log.history,
-        );
-        if link.state == LinkState::Down && !self.nodes[from].state.keys.is_copy {
-            self.links[to].state = LinkState::Copying;
-            let time = self.arrival(io, [from, to], WHOLE);
-            self.launch(time, Flight::Copy { from, to });
-        } else if link.state == LinkState::Up && link.sent < offset {
-            let time = self.arrival(io, [from, to], USUAL).max(link.last);
-            (self.links[to].sent, self.links[to].last) = (offset, time);
-            self.launch(
-                time,
-                Flight::Records {
-                    from,
-                    to,
-                    history,
-                    end: offset,
-                },
-            );
+        } else if self.is_at_work(from) && link.number == 0 && !self.nodes[from].state.keys.is_copy
+        {
+            self.links[to].number = self.number();
+            self.launch(io, to, Cargo::All, 0, WHOLE);
+        } else if link.is_up {
+            let records = self.nodes[from].records.clone();
+            let first = self.nodes[from].state.offset - records.len() as u64;
+            for (end, record) in (first + 1..).zip(records) {
+                self.launch(io, to, Cargo::Record(record), end, USUAL);
+            }
         }
     }
 
     /// The connection between a copy and its master is gone.
-    fn lose(&mut self, to: Host) {
-        self.links[to].state = LinkState::Down;
-        if let Some(master) = self.links[to].to {
-            self.nodes[master].acks.remove(&to);
+    fn lose(&mut self, copy: Host) {
+        if let Some(master) = self.links[copy].to {
+            self.nodes[master].acks.remove(&copy);
         }
+        (self.links[copy].number, self.links[copy].is_up) = (0, false);
     }
 
     fn arrive(&mut self, io: &mut Io<'_>, flight: Flight) {
-        let (Flight::Copy { from, to }
-        | Flight::Records { from, to, .. }
-        | Flight::Ack { from, to, .. }) = flight;
-        if self.hosts[to].is_paused {
-            self.launch(io.now + Duration::from_millis(20), flight);
+        let (copy, Link { to, number, .. }) = (flight.copy, self.links[flight.copy]);
+        let Some(master) = to.filter(|_| number == flight.link) else {
+            return;
+        };
+        let is_ack = matches!(flight.cargo, Cargo::Ack);
+        let target = if is_ack { master } else { copy };
+        if self.hosts[target].is_paused {
+            // It stays in its order.
+            let (time, number) = (io.now + Duration::from_millis(20), self.number());
+            self.links[copy].last = self.links[copy].last.max(time);
+            self.flights.insert((time, number), flight);
             return;
         }
-        if self.hosts[from].is_cut || self.hosts[to].is_cut || self.hosts[to].is_down {
+        if self.hosts[master].is_cut || self.hosts[copy].is_cut || self.hosts[target].is_down {
+            self.lose(copy);
             return;
         }
-        let taken = match flight {
-            Flight::Copy { .. } => self.copy(from, to),
-            Flight::Records { history, end, .. } => self.copy_records([from, to], history, end),
-            Flight::Ack { history, end, .. } => {
-                let is_current = self.nodes[to].log.history == history;
-                if is_current && self.is_linked(to, from, LinkState::Up) {
-                    // They come in their order.
-                    let known = self.nodes[to].acks.entry(from).or_default();
-                    *known = end.max(*known);
-                }
-                None
+        match flight.cargo {
+            Cargo::Ack => {
+                // They may overtake each other.
+                let known = self.nodes[master].acks.entry(copy).or_default();
+                *known = flight.end.max(*known);
+                return;
             }
-        };
-        if let Some(end) = taken {
-            let history = self.nodes[to].log.history;
-            let time = self.arrival(io, [from, to], USUAL);
-            let (from, to) = (to, from);
-            self.launch(
-                time,
-                Flight::Ack {
-                    from,
-                    to,
-                    history,
-                    end,
-                },
-            );
-        }
-    }
-
-    fn is_linked(&self, master: Host, copy: Host, state: LinkState) -> bool {
-        let link = self.links[copy];
-        link.to == Some(master) && link.state == state
-    }
-
-    /// Up to where the copy has it then.
-    fn copy_records(&mut self, [from, to]: [Host; 2], history: u64, end: u64) -> Option<u64> {
-        let is_current = self.nodes[to].log.history == history;
-        if !is_current || !self.is_linked(from, to, LinkState::Up) {
-            return None;
-        }
-        let have = self.nodes[to].state.about.offset;
-        let Some(records) = self.nodes[from].records(have, end) else {
-            self.lose(to);
-            return None;
-        };
-        self.nodes[to].apply(&records);
-        self.forget_records(from);
-        Some(end)
-    }
-
-    /// The same of all that the master has.
-    fn copy(&mut self, from: Host, to: Host) -> Option<u64> {
-        if !self.is_linked(from, to, LinkState::Copying) {
-            return None;
-        }
-        let [master, copy] = self
-            .nodes
-            .get_disjoint_mut([from, to])
-            .expect("two servers");
-        copy.copy_all(master);
-        let end = copy.state.about.offset;
-        let link = &mut self.links[to];
-        (link.state, link.sent) = (LinkState::Up, end);
-        Some(end)
-    }
-
-    fn forget_records(&mut self, master: Host) {
-        let copies = self
-            .followers(master)
-            .filter(|copy| self.links[*copy].state == LinkState::Up);
-        let least = copies.map(|copy| self.nodes[copy].state.about.offset).min();
-        if let Some(least) = least {
-            self.nodes[master].forget_records(least);
-        }
-    }
-
-    /// Has a server know what ROLE and INFO tell of its copies, or of its master.
-    fn tell_role(&mut self, host: Host) {
-        let link = self.links[host];
-        let acks = &self.nodes[host].acks;
-        let all = acks.iter().map(|(copy, offset)| {
-            let about = &self.nodes[*copy].state.about;
-            let (host, port) = (about.host.clone(), about.port);
-            Follower {
-                host,
-                port,
-                offset: *offset,
-                lag: 0,
+            Cargo::All => {
+                let both = self.nodes.get_disjoint_mut([master, copy]);
+                let [master, copied] = both.expect("two servers");
+                copied.copy_all(master);
+                self.links[copy].is_up = true;
             }
-        });
-        let all = all.collect();
-        match &mut self.nodes[host].state.about.role {
-            Role::Master { replicas } => *replicas = all,
-            Role::Replica { is_linked, .. } => *is_linked = link.state == LinkState::Up,
+            Cargo::Record(record) => self.nodes[copy].apply(&record),
         }
+        let end = self.nodes[copy].state.offset;
+        self.launch(io, copy, Cargo::Ack, end, USUAL);
     }
 
     /// What happens to a process, whatever it does.
     pub(super) fn suffer(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
-        let host = &mut self.hosts[at];
+        self.hosts[at].suffer(fault);
         match fault {
             Fault::Kill => {
-                (host.is_down, host.is_paused) = (true, false);
                 self.nodes[at].lose_clients();
-                let copies: Vec<_> = self.followers(at).chain([at]).collect();
-                copies.into_iter().for_each(|copy| self.lose(copy));
+                let copies = self.followers(at).chain([at]);
+                copies.for_each(|copy| self.lose(copy));
             }
             Fault::Start { with_data } => {
-                host.is_down = false;
-                let history = self.nodes[at].log.history;
-                self.nodes[at].restart(with_data);
-                self.histories += 1;
-                let is_copy = self.nodes[at].state.keys.is_copy;
-                self.nodes[at].log.history = if is_copy { history } else { self.histories };
+                let history = self.number();
+                self.nodes[at].restart(with_data, history);
                 self.nodes[at].set_time(io.now, io.wall(at));
             }
-            Fault::Pause => host.is_paused = true,
-            Fault::Resume => host.is_paused = false,
-            Fault::Cut => host.is_cut = true,
-            Fault::Heal => host.is_cut = false,
-            Fault::StepClock { .. } | Fault::Own(_) => {}
+            _ => {}
         }
     }
 
-    /// One of [`DATA_FAULTS`], of a server that is at work.
+    /// What happens to the data of a server that is at work, or to what goes to and from it.
     pub(super) fn suffer_own(&mut self, io: &mut Io<'_>, at: Host, fault: &str) {
         if fault == "lag" {
             let lag = Duration::from_millis(io.random.u64(LAG));
-            self.hosts[at].lags_until = io.now + lag;
+            self.lag_until[at] = io.now + lag;
         } else if self.is_at_work(at) && !self.nodes[at].state.keys.is_copy {
             self.nodes[at].suffer(fault, io.random);
         }

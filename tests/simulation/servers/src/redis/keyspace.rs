@@ -91,7 +91,7 @@ impl Value {
             Value::Text(_) => false,
             Value::List(list) => list.is_empty(),
             Value::Hash(hash) => hash.fields.is_empty(),
-            Value::Sorted(sorted) => sorted.is_empty(),
+            Value::Sorted(sorted) => sorted.len() == 0,
         }
     }
 }
@@ -121,12 +121,13 @@ impl Hash {
         self.fields.len()
     }
 
-    /// In the order in which they have come.
-    pub(super) fn all(&self) -> Vec<(&Bytes, &Bytes)> {
+    /// Fields and values, in the order in which they have come.
+    pub(super) fn all(&self) -> Vec<Bytes> {
         let mut all: Vec<_> = self.fields.iter().collect();
         all.sort_by_key(|(_, (place, _))| *place);
         let all = all.into_iter();
-        all.map(|(field, (_, value))| (field, value)).collect()
+        all.flat_map(|(field, (_, value))| [field.clone(), value.clone()])
+            .collect()
     }
 }
 
@@ -274,11 +275,11 @@ impl Keyspace {
         self.replace_all(BTreeMap::new());
     }
 
-    /// Removes the keys of a slot that is another's now.
-    pub(super) fn drop_slot(&mut self, slot: u16) {
-        let all = self.entries.keys().filter(|key| slot_of(key) == slot);
-        let all: Vec<_> = all.filter(|_| !self.is_copy).cloned().collect();
-        for key in all {
+    /// Removes the keys of slots that are another's now.
+    pub(super) fn drop_slots(&mut self, slots: &BTreeSet<u16>) {
+        let all = self.entries.keys();
+        let all = all.filter(|key| slots.contains(&slot_of(key)));
+        for key in all.cloned().collect::<Vec<_>>() {
             self.remove(&key);
             self.note(&key);
         }

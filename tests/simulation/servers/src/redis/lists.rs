@@ -9,80 +9,62 @@ use super::state::State;
 
 type List = VecDeque<Bytes>;
 
-fn list<'a>(state: &'a mut State, words: &Words) -> Result<Option<&'a mut List>, Reply> {
-    state.keys.held(&words[1])
+/// Does that with the list of a key, or with none.
+fn with_list<T>(
+    state: &mut State,
+    words: &Words,
+    act: impl FnOnce(&mut List) -> T,
+) -> Result<T, Reply> {
+    let list = state.keys.held(&words[1])?;
+    Ok(act(list.unwrap_or(&mut List::new())))
 }
 
 pub(super) fn index(state: &mut State, words: &Words) -> Outcome {
-    let Some(list) = list(state, words)? else {
+    let list: Option<&mut List> = state.keys.held(&words[1])?;
+    let Some(list) = list else {
         return Ok(Reply::Nil);
     };
     let at = integer(&words[2])?;
-    let place = places(at, at, list.len());
-    let found = list.get(place.start).filter(|_| !place.is_empty());
+    let found = list.range(places(at, at, list.len())).next();
     Ok(Reply::maybe(found.cloned()))
 }
 
 pub(super) fn length(state: &mut State, words: &Words) -> Outcome {
-    let list = list(state, words)?;
-    Ok(Reply::count(list.map_or(0, |list| list.len())))
+    with_list(state, words, |list| Reply::count(list.len()))
 }
 
 pub(super) fn pop(state: &mut State, words: &Words) -> Outcome {
-    let out_of_range = || Reply::error("ERR value is out of range, must be positive");
-    let count = match words.get(2) {
-        Some(count) => {
-            let count = integer(count).map_err(|_| out_of_range())?;
-            Some(usize::try_from(count).map_err(|_| out_of_range())?)
-        }
-        None => None,
-    };
-    let list = list(state, words)?;
-    Ok(match (list, count) {
-        (None, None) => Reply::Nil,
-        (None, Some(_)) => Reply::NoList,
-        (Some(list), None) => Reply::maybe(list.pop_front()),
-        (Some(list), Some(count)) => Reply::texts(list.drain(..count.min(list.len()))),
-    })
+    with_list(state, words, |list| Reply::maybe(list.pop_front()))
 }
 
 pub(super) fn position(state: &mut State, words: &Words) -> Outcome {
-    let list = list(state, words)?;
-    let at = list.and_then(|list| list.iter().position(|one| *one == words[2]));
-    Ok(at.map_or(Reply::Nil, Reply::count))
+    let at = with_list(state, words, |list| {
+        list.iter().position(|one| *one == words[2])
+    });
+    Ok(at?.map_or(Reply::Nil, Reply::count))
 }
 
 pub(super) fn list_range(state: &mut State, words: &Words) -> Outcome {
     let (first, last) = (integer(&words[2])?, integer(&words[3])?);
-    let Some(list) = list(state, words)? else {
-        return Ok(Reply::List(Vec::new()));
-    };
-    let range = places(first, last, list.len());
-    Ok(Reply::texts(list.range(range).cloned()))
+    with_list(state, words, |list| {
+        Reply::texts(list.range(places(first, last, list.len())).cloned())
+    })
 }
 
+/// So many from the first on, or all.
 pub(super) fn list_remove(state: &mut State, words: &Words) -> Outcome {
-    let count = integer(&words[2])?;
-    let Some(list) = list(state, words)? else {
-        return Ok(Reply::Int(0));
-    };
-    let most = match count {
+    let most = match integer(&words[2])? {
         0 => usize::MAX,
-        count => usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX),
+        count => usize::try_from(count).map_err(|_| Reply::error("ERR not simulated"))?,
     };
     let mut removed = 0;
-    let mut stays = |one: &Bytes| {
-        let goes = *one == words[3] && removed < most;
-        removed += usize::from(goes);
-        !goes
-    };
-    if count < 0 {
-        let kept = list.drain(..).rev().filter(|one| stays(one));
-        let kept: Vec<_> = kept.collect();
-        list.extend(kept.into_iter().rev());
-    } else {
-        list.retain(|one| stays(one));
-    }
+    with_list(state, words, |list| {
+        list.retain(|one| {
+            let goes = *one == words[3] && removed < most;
+            removed += usize::from(goes);
+            !goes
+        });
+    })?;
     Ok(Reply::count(removed))
 }
 
@@ -92,59 +74,57 @@ pub(super) fn push(state: &mut State, words: &Words) -> Outcome {
     Ok(Reply::count(list.len()))
 }
 
-fn hash<'a>(state: &'a mut State, words: &Words) -> Result<Option<&'a mut Hash>, Reply> {
-    state.keys.held(&words[1])
+/// The same for hashes.
+fn with_hash<T>(
+    state: &mut State,
+    words: &Words,
+    act: impl FnOnce(&mut Hash) -> T,
+) -> Result<T, Reply> {
+    let hash = state.keys.held(&words[1])?;
+    Ok(act(hash.unwrap_or(&mut Hash::default())))
 }
 
 pub(super) fn set_fields(state: &mut State, words: &Words) -> Outcome {
     if words.len() % 2 == 1 {
-        let error = "ERR wrong number of arguments for 'hset' command";
-        return Err(Reply::error(error));
+        return Err(Reply::error("ERR wrong number of arguments"));
     }
     let hash: &mut Hash = state.keys.held_or_new(&words[1])?;
-    let added = words[2..]
-        .chunks(2)
-        .filter(|pair| hash.set(&pair[0], &pair[1]));
+    let pairs = words[2..].chunks(2);
+    let added = pairs.filter(|pair| hash.set(&pair[0], &pair[1]));
     Ok(Reply::count(added.count()))
 }
 
 pub(super) fn field(state: &mut State, words: &Words) -> Outcome {
-    let value = hash(state, words)?.and_then(|hash| hash.get(&words[2]).cloned());
-    Ok(Reply::maybe(value))
+    with_hash(state, words, |hash| {
+        Reply::maybe(hash.get(&words[2]).cloned())
+    })
 }
 
 pub(super) fn fields(state: &mut State, words: &Words) -> Outcome {
-    let hash = hash(state, words)?;
-    let value = |field: &Bytes| hash.as_ref().and_then(|hash| hash.get(field).cloned());
-    let values = words[2..].iter().map(|field| Reply::maybe(value(field)));
-    Ok(Reply::List(values.collect()))
+    with_hash(state, words, |hash| {
+        let values = words[2..].iter();
+        let values = values.map(|field| Reply::maybe(hash.get(field).cloned()));
+        Reply::List(values.collect())
+    })
 }
 
 pub(super) fn all_fields(state: &mut State, words: &Words) -> Outcome {
-    let Some(hash) = hash(state, words)? else {
-        return Ok(Reply::List(Vec::new()));
-    };
-    let all = hash.all().into_iter();
-    Ok(Reply::texts(
-        all.flat_map(|(field, value)| [field.clone(), value.clone()]),
-    ))
+    with_hash(state, words, |hash| Reply::texts(hash.all()))
 }
 
 pub(super) fn delete_fields(state: &mut State, words: &Words) -> Outcome {
-    let Some(hash) = hash(state, words)? else {
-        return Ok(Reply::Int(0));
-    };
-    let removed = words[2..].iter().filter(|field| hash.remove(field));
-    Ok(Reply::count(removed.count()))
+    with_hash(state, words, |hash| {
+        let removed = words[2..].iter().filter(|field| hash.remove(field));
+        Reply::count(removed.count())
+    })
 }
 
 pub(super) fn count_fields(state: &mut State, words: &Words) -> Outcome {
-    let hash = hash(state, words)?;
-    Ok(Reply::count(hash.map_or(0, |hash| hash.len())))
+    with_hash(state, words, |hash| Reply::count(hash.len()))
 }
 
 pub(super) fn has_field(state: &mut State, words: &Words) -> Outcome {
-    let hash = hash(state, words)?;
-    let has = hash.is_some_and(|hash| hash.get(&words[2]).is_some());
-    Ok(Reply::count(usize::from(has)))
+    with_hash(state, words, |hash| {
+        Reply::count(hash.get(&words[2]).is_some().into())
+    })
 }

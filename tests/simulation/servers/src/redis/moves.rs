@@ -6,7 +6,7 @@ use crosslock_world::service::{Host, Io};
 
 use super::gossip::{Gossip, slots_of};
 use super::group::Group;
-use super::slots::{SLOTS, slot_of};
+use super::slots::slot_of;
 
 /// A slot on its way.
 #[derive(Debug)]
@@ -48,19 +48,15 @@ impl Move {
         let from = masters[io.random.usize(..masters.len())];
         let others: Vec<_> = masters.into_iter().filter(|host| *host != from).collect();
         let to = others[io.random.usize(..others.len())];
-        let slots = group.nodes[from]
-            .state
-            .keys
-            .iter()
-            .map(|(key, _)| slot_of(key));
-        let mut slots: Vec<_> = slots.collect();
-        slots.dedup();
-        if slots.is_empty() {
-            slots = (0..SLOTS).collect();
-        }
         let known = slots_of(group, from);
-        slots
-            .retain(|slot| known.owner(*slot) == Some(from) && !known.migrating.contains_key(slot));
+        let (map, busy) = (known.map.clone(), known.migrating.clone());
+        let keys = group.nodes[from].state.keys.iter();
+        let mut slots: Vec<_> = keys.map(|(key, _)| slot_of(key)).collect();
+        slots.dedup();
+        slots.retain(|slot| map.owner(*slot) == from && !busy.contains_key(slot));
+        if slots.is_empty() {
+            slots = map.slots_of(from);
+        }
         let slot = *slots.get(io.random.usize(..slots.len().max(1)))?;
         io.log(format!("slot {slot} moves from {from} to {to}"));
         Some(Move {
@@ -83,56 +79,42 @@ impl Move {
             return true;
         }
         // Who has taken the place of either goes on with what it knows, and is told the rest.
-        (self.from, self.to) = (gossip.heir(self.from), gossip.heir(self.to));
+        let heir = |host: Host| gossip.newest.follows[host].unwrap_or(host);
+        (self.from, self.to) = (heir(self.from), heir(self.to));
         if !can_take(group, self.from) || !can_take(group, self.to) {
             self.due = io.now + AGAIN;
             return true;
         }
         let range = if io.random.u8(..10) == 0 { LONG } else { STEP };
         self.due = io.now + Duration::from_micros(io.random.u64(range));
-        self.step = self.carry_out(group);
-        if self.step == Step::Done {
-            gossip.hear_anew(self.from);
-            gossip.hear_anew(self.to);
-        }
+        self.step = self.carry_out(group, gossip);
         self.step != Step::Done
     }
 
-    fn carry_out(&mut self, group: &mut Group) -> Step {
+    fn carry_out(&mut self, group: &mut Group, gossip: &mut Gossip) -> Step {
         let Move { slot, from, to, .. } = *self;
-        if self.step < Step::TellNew && slots_of(group, from).owner(slot) != Some(from) {
-            slots_of(group, to).importing.remove(&slot);
-            return Step::Done;
-        }
-        if self.step > Step::Import && self.step < Step::TellNew {
+        if self.step < Step::TellOld {
+            // Another may have taken the place of either since.
+            if gossip.newest.owner(slot) != from {
+                slots_of(group, to).importing.remove(&slot);
+                return Step::Done;
+            }
             slots_of(group, to).importing.insert(slot, from);
-        }
-        if self.step > Step::Migrate && self.step < Step::TellNew {
-            slots_of(group, from).migrating.insert(slot, to);
+            if self.step > Step::Import {
+                slots_of(group, from).migrating.insert(slot, to);
+            }
         }
         match self.step {
-            Step::Import => {
-                slots_of(group, to).importing.insert(slot, from);
-                Step::Migrate
-            }
-            Step::Migrate => {
-                slots_of(group, from).migrating.insert(slot, to);
-                Step::Keys
-            }
+            Step::Import => Step::Migrate,
+            Step::Migrate => Step::Keys,
             Step::Keys if self.move_key(group) => Step::Keys,
             Step::Keys => Step::TellNew,
             Step::TellNew => {
-                let slots = slots_of(group, to);
-                slots.importing.remove(&slot);
-                slots.claim_anew();
-                group.nodes[to].state.set_owner(slot, to);
+                gossip.change(group, to, |map| map.give([slot], to));
                 Step::TellOld
             }
-            // It has lost it again, to the one that has taken the place of the old one.
-            Step::TellOld if slots_of(group, to).owner(slot) != Some(to) => Step::Import,
             Step::TellOld => {
-                slots_of(group, from).migrating.remove(&slot);
-                group.nodes[from].state.set_owner(slot, to);
+                gossip.tell(group, from);
                 Step::Done
             }
             Step::Done => Step::Done,
@@ -159,7 +141,7 @@ impl Move {
 
 /// Whether it is a master that can be told something.
 fn can_take(group: &mut Group, host: Host) -> bool {
-    let is_reached = group.is_at_work(host) && !group.is_cut(host);
+    let is_reached = group.is_there(host);
     let slots = slots_of(group, host);
     is_reached && slots.is_master() && slots.is_up
 }

@@ -1,17 +1,16 @@
 //! One server: its state, its scripts, and its clients.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crosslock_world::service::{Connection, Done, Host};
 
-use super::about::About;
-use super::keyspace::Bytes;
-use super::log::Log;
+use super::channels::{Sort, deliver};
+use super::keyspace::{Bytes, Entry, Value};
 use super::reply::{Input, Reply, Words};
 use super::scripts::Scripts;
-use super::slots::Favour;
-use super::state::{From, State};
+use super::state::{Address, From, State};
 use super::table::Does;
 
 #[derive(Debug)]
@@ -23,22 +22,29 @@ pub(super) struct Node {
     pub(super) now: Duration,
     /// Up to where each replica has said that it has what was written.
     pub(super) acks: BTreeMap<Host, u64>,
-    pub(super) log: Log,
-    password: Option<String>,
+    /// What it has written and nobody was sent yet.
+    pub(super) records: Vec<Arc<Record>>,
+    /// Of which line of masters its data is.
+    pub(super) history: u64,
+}
+
+/// What one command has written and published: others see all of it, or nothing.
+#[derive(Debug)]
+pub(super) struct Record {
+    changes: Vec<(Bytes, Option<Entry>)>,
+    published: Vec<(Sort, Bytes, Bytes)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
     input: Input,
-    /// `None`: it hasn't said who it is, and has to.
-    pub(super) user: Option<String>,
-    pub(super) name: Option<Bytes>,
+    /// Whose rights to channels are counted.
+    pub(super) user: Option<Bytes>,
     /// Up to where its own commands have written.
     pub(super) offset: u64,
     pub(super) waits: Option<Waiting>,
-    pub(super) favour: Favour,
-    /// It is closed behind what was sent.
-    pub(super) is_leaving: bool,
+    /// Whether its next command may be about a slot that comes.
+    pub(super) asks: bool,
 }
 
 /// A client that waits until replicas have what it wrote.
@@ -51,31 +57,34 @@ pub(super) struct Waiting {
 }
 
 impl Node {
-    pub(super) fn new(about: About, password: Option<&str>) -> Self {
+    pub(super) fn new(address: Address, mode: &'static str) -> Self {
         Node {
-            state: Box::new(State::new(about, password)),
+            state: Box::new(State::new(address, mode)),
             scripts: Scripts::new(),
             clients: BTreeMap::new(),
             now: Duration::ZERO,
             acks: BTreeMap::new(),
-            log: Log::default(),
-            password: password.map(str::to_owned),
+            records: Vec::new(),
+            history: 0,
         }
     }
 
     /// It was killed, and begins anew: without what it had, unless that was on its disk.
-    pub(super) fn restart(&mut self, with_data: bool) {
-        let mut about = self.state.about.clone();
-        about.restarted();
-        let mut keys = std::mem::take(&mut self.state.keys);
-        let (slots, watched) = (self.state.slots.take(), self.state.watched.take());
-        *self = Node::new(about, self.password.clone().as_deref());
+    pub(super) fn restart(&mut self, with_data: bool, history: u64) {
+        let before = std::mem::replace(self, Node::new((String::new(), 0), ""));
+        let is_copy = before.state.keys.is_copy;
+        self.history = if is_copy { before.history } else { history };
+        let (state, before) = (&mut self.state, *before.state);
+        state.starts = before.starts + 1;
+        (state.address, state.mode) = (before.address, before.mode);
+        (state.master, state.offset) = (before.master, before.offset);
+        (state.slots, state.watched) = (before.slots, before.watched);
+        state.keys = before.keys;
         if !with_data {
-            keys.replace_all(BTreeMap::new());
+            state.keys.replace_all(BTreeMap::new());
         }
-        keys.changed = keys.changed.map(|_| BTreeSet::new());
-        self.state.keys = keys;
-        (self.state.slots, self.state.watched) = (slots, watched);
+        let changed = &mut state.keys.changed;
+        *changed = changed.take().map(|_| BTreeSet::new());
     }
 
     /// All its connections are gone.
@@ -98,12 +107,7 @@ impl Node {
     }
 
     pub(super) fn connected(&mut self, client: Connection) {
-        let user = self.state.users.at_first();
-        let joined = Client {
-            user,
-            ..Client::default()
-        };
-        self.clients.insert(client, joined);
+        self.clients.insert(client, Client::default());
     }
 
     pub(super) fn closed(&mut self, client: Connection) {
@@ -125,53 +129,35 @@ impl Node {
     /// Carries out what a client has sent, until it has to wait.
     fn go_on(&mut self, client: Connection) {
         let mut answers = Vec::new();
+        let mut is_over = false;
         while let Some(known) = self.clients.get_mut(&client)
             && known.waits.is_none()
-            && !known.is_leaving
         {
             match known.input.next() {
                 Ok(None) => break,
-                Ok(Some(words)) => {
-                    let reply = self.carry_out(client, &words);
-                    reply.write(&mut answers);
-                }
-                Err(error) => {
-                    known.is_leaving = true;
-                    Reply::error(format!("ERR Protocol error: {error}")).write(&mut answers);
+                Ok(Some(words)) => answers.extend(self.carry_out(client, &words).bytes()),
+                Err(_) => {
+                    answers.extend(Reply::error("ERR Protocol error").bytes());
+                    is_over = true;
+                    break;
                 }
             }
         }
         if !answers.is_empty() {
             self.state.done.push(Done::Send(client, answers));
         }
-        if self
-            .clients
-            .get(&client)
-            .is_some_and(|known| known.is_leaving)
-        {
+        if is_over {
             self.state.done.push(Done::Close(client));
             self.closed(client);
         }
     }
 
     fn carry_out(&mut self, client: Connection, words: &Words) -> Reply {
-        let favour = &mut self.client(client).favour;
-        let given = *favour;
-        favour.asks = false;
-        self.state.favour = given;
-        let user = self.client(client).user.clone();
-        let has_user = user.is_some();
-        self.state.user = user.unwrap_or_default();
-        let needs_user = |name: &[u8]| super::table::find(name).is_some_and(|one| one.needs_user);
-        if !has_user && needs_user(&words[0]) {
-            return Reply::error("NOAUTH Authentication required.");
-        }
+        let known = self.client(client);
+        let (asks, user) = (std::mem::take(&mut known.asks), known.user.clone());
+        (self.state.asks, self.state.user) = (asks, user);
         if self.state.channels.is_subscribed(client) && !is_of_channels(&words[0]) {
-            let name = String::from_utf8_lossy(&words[0]).to_lowercase();
-            return Reply::error(format!(
-                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed \
-                 in this context"
-            ));
+            return Reply::error("ERR only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING are allowed");
         }
         let command = match self.state.check(words, From::Client) {
             Ok(command) => command,
@@ -182,13 +168,74 @@ impl Node {
             Does::Client(run) => run(self, client, words).unwrap_or_else(|error| error),
         };
         self.commit();
-        let offset = self.state.about.offset;
-        self.client(client).offset = offset;
+        self.client(client).offset = self.state.offset;
         reply
     }
 
+    /// The same as one that others may copy.
+    pub(super) fn with_log(mut self) -> Self {
+        self.state.keys.changed = Some(BTreeSet::new());
+        self
+    }
+
+    /// Makes a record of what was written since the last one.
+    pub(super) fn commit(&mut self) {
+        let published = std::mem::take(&mut self.state.published);
+        let keys = &mut self.state.keys;
+        let Some(changed) = keys.changed.as_mut() else {
+            return;
+        };
+        let changed = std::mem::take(changed);
+        if keys.is_copy || changed.is_empty() && published.is_empty() {
+            return;
+        }
+        let changes = changed.into_iter();
+        let changes = changes.map(|key| (keys.raw(&key).cloned(), key));
+        let changes = changes.map(|(entry, key)| (key, entry)).collect();
+        let record = Record { changes, published };
+        self.records.push(Arc::new(record));
+        self.state.offset += 1;
+    }
+
+    /// Takes over what the server has written that it copies.
+    pub(super) fn apply(&mut self, record: &Record) {
+        for (key, entry) in &record.changes {
+            self.state.keys.put(key, entry.clone());
+        }
+        for (sort, channel, message) in &record.published {
+            deliver(&mut self.state, *sort, channel, message);
+        }
+        self.state.offset += 1;
+    }
+
+    /// Takes over all that it has.
+    pub(super) fn copy_all(&mut self, master: &Node) {
+        let entries = master.state.keys.all().clone();
+        self.state.keys.replace_all(entries);
+        (self.state.offset, self.history) = (master.state.offset, master.history);
+    }
+
+    /// Becomes a master, with what it has.
+    pub(super) fn promote(&mut self, history: u64) {
+        self.state.master = None;
+        self.state.keys.is_copy = false;
+        self.history = history;
+    }
+
+    /// Becomes a copy of another.
+    pub(super) fn follow(&mut self, master: Address) {
+        self.state.master = Some(master);
+        self.state.keys.is_copy = true;
+        self.records.clear();
+        self.acks.clear();
+        let error = "UNBLOCKED force unblock from blocking operation, instance state changed";
+        for client in self.waiting() {
+            self.end_wait(client, &Reply::error(error));
+        }
+    }
+
     /// The clients that wait for replicas.
-    pub(super) fn waiting(&self) -> Vec<Connection> {
+    fn waiting(&self) -> Vec<Connection> {
         let all = self.clients.iter();
         let all = all.filter(|(_, known)| known.waits.is_some());
         all.map(|(client, _)| *client).collect()
@@ -223,15 +270,13 @@ impl Node {
         waits.chain(ends).min()
     }
 
-    pub(super) fn end_wait(&mut self, client: Connection, reply: &Reply) {
-        let mut bytes = Vec::new();
-        reply.write(&mut bytes);
-        self.state.done.push(Done::Send(client, bytes));
+    fn end_wait(&mut self, client: Connection, reply: &Reply) {
+        self.state.done.push(Done::Send(client, reply.bytes()));
         self.client(client).waits = None;
         self.go_on(client);
     }
 
-    /// What happens to the data of one server: see [`super::Single`].
+    /// What happens to the data of one server.
     pub(super) fn suffer(&mut self, fault: &str, random: &mut fastrand::Rng) {
         let keys = &mut self.state.keys;
         match fault {
@@ -258,11 +303,8 @@ impl Node {
             let ttl = entry.ends.map(|ends| format!("{} ms", ends - keys.now()));
             let ttl = ttl.unwrap_or_else(|| "no ttl".to_owned());
             let name = String::from_utf8_lossy(key);
-            format!(
-                "{name} {} {} {ttl}",
-                entry.value.name(),
-                short(&entry.value)
-            )
+            let (kind, value) = (entry.value.name(), short(&entry.value));
+            format!("{name} {kind} {value} {ttl}")
         });
         lines.collect()
     }
@@ -271,22 +313,18 @@ impl Node {
 /// What a client that hears on channels may send.
 fn is_of_channels(name: &[u8]) -> bool {
     let name = name.to_ascii_uppercase();
-    name.ends_with(b"SUBSCRIBE") || matches!(&*name, b"PING" | b"QUIT" | b"RESET")
+    name.ends_with(b"SUBSCRIBE") || name == b"PING"
 }
 
-fn short(value: &super::keyspace::Value) -> String {
-    use super::keyspace::Value;
+fn short(value: &Value) -> String {
     const LONGEST: usize = 60;
-    let text = match value {
-        Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
-        Value::List(list) => list.front().map_or(String::new(), |first| {
-            format!("{} of [{}, ..]", list.len(), String::from_utf8_lossy(first))
-        }),
+    match value {
+        Value::Text(text) => String::from_utf8_lossy(text)
+            .chars()
+            .take(LONGEST)
+            .collect(),
+        Value::List(list) => format!("{} entries", list.len()),
         Value::Hash(hash) => format!("{} fields", hash.len()),
         Value::Sorted(sorted) => format!("{} members", sorted.len()),
-    };
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}..", &text[..end]),
-        None => text,
     }
 }

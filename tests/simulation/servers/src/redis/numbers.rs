@@ -2,40 +2,6 @@
 
 use super::reply::Reply;
 
-/// As C's `%.17g` writes it.
-pub(super) fn general(number: f64) -> String {
-    const DIGITS: i32 = 17;
-    if number.is_nan() {
-        return if number.is_sign_negative() {
-            "-nan"
-        } else {
-            "nan"
-        }
-        .to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    let scientific = format!("{number:.16e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..DIGITS).contains(&exponent) {
-        let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
-        let fixed = format!("{number:.places$}");
-        return without_zeros(&fixed).to_owned();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", without_zeros(digits), exponent.abs())
-}
-
-fn without_zeros(text: &str) -> &str {
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        text
-    }
-}
-
 /// A whole number that is written as Redis would write it.
 pub(super) fn strict(text: &[u8]) -> Option<i64> {
     let text = str::from_utf8(text).ok()?;
@@ -60,32 +26,6 @@ pub(super) fn double(text: &[u8]) -> Option<f64> {
 
 pub(super) fn score(text: &[u8]) -> Result<f64, Reply> {
     double(text).ok_or_else(|| Reply::error("ERR value is not a valid float"))
-}
-
-/// One end of a range of scores.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
-    pub(super) score: f64,
-    pub(super) is_open: bool,
-}
-
-impl Bound {
-    pub(super) fn of(text: &[u8]) -> Result<Self, Reply> {
-        let (text, is_open) = match text.strip_prefix(b"(") {
-            Some(text) => (text, true),
-            None => (text, false),
-        };
-        let score = double(text).ok_or_else(|| Reply::error("ERR min or max is not a float"))?;
-        Ok(Bound { score, is_open })
-    }
-
-    pub(super) fn is_below(self, score: f64) -> bool {
-        self.score < score || (!self.is_open && self.score <= score)
-    }
-
-    pub(super) fn is_above(self, score: f64) -> bool {
-        self.score > score || (!self.is_open && self.score >= score)
-    }
 }
 
 /// The places of a list that lie between two, which count from its end if they are below zero.

@@ -1,7 +1,5 @@
 -- What a script has besides Lua, as Redis gives it. It is called once, and gives what runs a script.
---
--- Without `debug`, which Redis's scripts don't have either, the line of an error comes from the server.
-local run_command, sha1hex, line = ...
+local run_command, sha1hex = ...
 local rawset, pcall_of_lua, xpcall, type, tostring, error, globals = rawset, pcall, xpcall, type, tostring, error, _G
 
 local function coded(text)
@@ -27,12 +25,7 @@ redis = {
     end
     return {err = coded(string.sub(text, 1, 1) == '-' and text or '-' .. text)}
   end,
-  status_reply = function(text)
-    return {ok = text}
-  end,
   sha1hex = sha1hex,
-  log = function() end,
-  LOG_DEBUG = 0, LOG_VERBOSE = 1, LOG_NOTICE = 2, LOG_WARNING = 3,
 }
 -- What `redis.call` raises is a table, of which `pcall` gives the text.
 local function texts(ok, failure, ...)
@@ -62,7 +55,6 @@ local function describe(failure)
   if type(failure) ~= 'table' then
     failure = {err = 'ERR ' .. tostring(failure)}
   end
-  failure.line = line()
   return failure
 end
 

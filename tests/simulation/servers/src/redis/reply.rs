@@ -2,14 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::numbers::{general, strict};
+use super::numbers::strict;
 
 /// Words of a command, the first of which is its name.
 pub(super) type Words = Vec<Vec<u8>>;
-
-/// The longest word that a client may send.
-const LONGEST: usize = 512 << 20;
-const MOST_WORDS: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reply {
@@ -17,16 +13,14 @@ pub(super) enum Reply {
     Text(Vec<u8>),
     /// No text.
     Nil,
-    /// No list.
-    NoList,
-    Status(Cow<'static, str>),
+    Status(&'static str),
     Error(Cow<'static, str>),
     List(Vec<Reply>),
     /// Several answers to one command, or none.
     Several(Vec<Reply>),
 }
 
-pub(super) const OK: Reply = Reply::Status(Cow::Borrowed("OK"));
+pub(super) const OK: Reply = Reply::Status("OK");
 
 /// A command that fails answers with an error, too.
 pub(super) type Outcome = Result<Reply, Reply>;
@@ -48,20 +42,23 @@ impl Reply {
         Reply::Int(i64::try_from(number).unwrap_or(i64::MAX))
     }
 
+    /// Below 1e17, and with few digits behind the point: then Redis writes it so, too.
     pub(super) fn double(number: f64) -> Self {
-        Reply::text(general(number))
+        Reply::text(number.to_string())
     }
 
     pub(super) fn texts<T: Into<Vec<u8>>>(texts: impl IntoIterator<Item = T>) -> Self {
         Reply::List(texts.into_iter().map(Reply::text).collect())
     }
 
-    pub(super) fn is_error(&self) -> bool {
-        matches!(self, Reply::Error(_))
+    /// As it is sent.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes);
+        bytes
     }
 
-    /// Appends it as it is sent.
-    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+    fn write(&self, bytes: &mut Vec<u8>) {
         let mut line = |mark: char, text: &str| {
             bytes.extend_from_slice(format!("{mark}{text}\r\n").as_bytes());
         };
@@ -73,9 +70,8 @@ impl Reply {
                 bytes.extend_from_slice(b"\r\n");
             }
             Reply::Nil => line('$', "-1"),
-            Reply::NoList => line('*', "-1"),
-            Reply::Status(text) => line('+', &one_line(text)),
-            Reply::Error(text) => line('-', &one_line(text)),
+            Reply::Status(text) => line('+', text),
+            Reply::Error(text) => line('-', &text.replace(['\r', '\n'], " ")),
             Reply::List(parts) => {
                 line('*', &parts.len().to_string());
                 parts.iter().for_each(|part| part.write(bytes));
@@ -83,13 +79,6 @@ impl Reply {
             Reply::Several(parts) => parts.iter().for_each(|part| part.write(bytes)),
         }
     }
-}
-
-fn one_line(text: &str) -> Cow<'_, str> {
-    if text.contains(['\r', '\n']) {
-        return text.replace(['\r', '\n'], " ").into();
-    }
-    text.into()
 }
 
 /// What has come from a client and isn't carried out yet.
@@ -100,6 +89,9 @@ pub(super) struct Input {
     start: usize,
 }
 
+/// What a client sends isn't a command: its connection ends.
+pub(super) struct NoCommand;
+
 impl Input {
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
@@ -107,57 +99,50 @@ impl Input {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole command. An error ends the connection.
-    pub(super) fn next(&mut self) -> Result<Option<Words>, &'static str> {
-        loop {
-            let mut unread = &self.bytes[self.start..];
-            let Some(words) = command(&mut unread)? else {
-                return Ok(None);
-            };
+    /// The next command, if all of it is there.
+    pub(super) fn next(&mut self) -> Result<Option<Words>, NoCommand> {
+        let mut unread = &self.bytes[self.start..];
+        let words = command(&mut unread)?;
+        if words.is_some() {
             self.start = self.bytes.len() - unread.len();
-            if !words.is_empty() {
-                return Ok(Some(words));
-            }
         }
+        Ok(words)
     }
 }
 
-/// Takes the next command, if all of it is there.
-fn command(unread: &mut &[u8]) -> Result<Option<Words>, &'static str> {
-    let Some(head) = line(unread) else {
+fn command(unread: &mut &[u8]) -> Result<Option<Words>, NoCommand> {
+    let Some(count) = number(unread, b'*')? else {
         return Ok(None);
     };
-    if head.first() != Some(&b'*') {
-        let words = head.split(u8::is_ascii_whitespace);
-        let words = words.filter(|word| !word.is_empty());
-        return Ok(Some(words.map(<[u8]>::to_vec).collect()));
-    }
-    let count = strict(&head[1..]).filter(|count| *count <= MOST_WORDS as i64);
-    let count = count.ok_or("invalid multibulk length")?;
     let mut words = Vec::new();
     for _ in 0..count {
-        let Some(head) = line(unread) else {
+        let Some(length) = number(unread, b'$')? else {
             return Ok(None);
         };
-        if head.first() != Some(&b'$') {
-            return Err("expected '$'");
-        }
-        let length = strict(&head[1..]).and_then(|length| usize::try_from(length).ok());
-        let length = length.filter(|length| *length <= LONGEST);
-        let length = length.ok_or("invalid bulk length")?;
         if unread.len() < length + 2 {
             return Ok(None);
         }
         words.push(unread[..length].to_vec());
         *unread = &unread[length + 2..];
     }
-    Ok(Some(words))
+    match words.is_empty() {
+        true => Err(NoCommand),
+        false => Ok(Some(words)),
+    }
 }
 
-/// Takes a line, if its end is there.
-fn line<'a>(unread: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let end = unread.iter().position(|byte| *byte == b'\n')?;
-    let line = &unread[..end];
+/// The number in a line that begins with that mark, if the line's end is there.
+fn number(unread: &mut &[u8], mark: u8) -> Result<Option<usize>, NoCommand> {
+    const MOST: usize = 512 << 20;
+    let Some(end) = unread.iter().position(|byte| *byte == b'\n') else {
+        return Ok(None);
+    };
+    let line = unread[..end].strip_suffix(b"\r").unwrap_or(&unread[..end]);
     *unread = &unread[end + 1..];
-    Some(line.strip_suffix(b"\r").unwrap_or(line))
+    let digits = line.strip_prefix(&[mark]);
+    let number = digits
+        .and_then(strict)
+        .and_then(|number| number.try_into().ok());
+    let number = number.filter(|number| *number <= MOST);
+    number.map(Some).ok_or(NoCommand)
 }

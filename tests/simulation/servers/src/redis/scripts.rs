@@ -5,11 +5,10 @@ use std::fmt;
 
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
-use super::about::About;
 use super::keyspace::Bytes;
-use super::numbers::{general, whole};
-use super::reply::{Reply, Words};
-use super::state::{From, State};
+use super::numbers::whole;
+use super::reply::{OK, Reply, Words};
+use super::state::State;
 
 const PRELUDE: &str = include_str!("prelude.lua");
 /// What an error calls a script.
@@ -41,13 +40,11 @@ impl Scripts {
     fn try_new() -> mlua::Result<Self> {
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
-        let nobody = About::new((String::new(), 0), "standalone");
-        lua.set_app_data::<Lent>(Box::new(State::new(nobody, None)));
+        lua.set_app_data::<Lent>(Box::new(State::new((String::new(), 0), "")));
         let call = lua.create_function(call)?;
         let digest = lua.create_function(|_, text: mlua::String| Ok(digest(&text.as_bytes())))?;
-        let line = lua.create_function(|lua, ()| Ok(line(lua)))?;
         let prelude = lua.load(PRELUDE).set_name("=redis");
-        let run = prelude.call((call, digest, line))?;
+        let run = prelude.call((call, digest))?;
         Ok(Scripts {
             lua,
             run,
@@ -61,14 +58,12 @@ impl Scripts {
         if !self.known.contains_key(&digest) {
             let chunk = self.lua.load(code).set_name(CHUNK);
             let chunk = chunk.set_mode(mlua::ChunkMode::Text);
-            let function = chunk.into_function().map_err(|e| not_compiled(&e))?;
+            let function = chunk.into_function();
+            let function =
+                function.map_err(|e| Reply::error(format!("ERR Error compiling script: {e}")))?;
             self.known.insert(digest.clone(), function);
         }
         Ok(digest)
-    }
-
-    pub(super) fn knows(&self, digest: &str) -> bool {
-        self.known.contains_key(digest)
     }
 
     pub(super) fn forget_all(&mut self) {
@@ -91,8 +86,8 @@ impl Scripts {
         self.exchange(state);
         match ran {
             Ok((true, answer)) => reply_of(&answer, 0),
-            Ok((false, failure)) => failed(&failure, digest),
-            Err(e) => Reply::error(format!("ERR Error running script {digest}, {e}")),
+            Ok((false, failure)) => failed(&failure),
+            Err(e) => Reply::error(format!("ERR Error running script: {e}")),
         }
     }
 
@@ -123,37 +118,17 @@ fn digest(text: &[u8]) -> String {
     sha1_smol::Sha1::from(text).digest().to_string()
 }
 
-fn not_compiled(error: &mlua::Error) -> Reply {
-    let text = match error {
-        mlua::Error::SyntaxError { message, .. } => message.clone(),
-        other => other.to_string(),
-    };
-    Reply::error(format!("ERR Error compiling script (new function): {text}"))
-}
-
-/// The line of the script that called what failed.
-fn line(lua: &Lua) -> Option<usize> {
-    let line = |at| {
-        lua.inspect_stack(at, |frame| {
-            let is_script = frame.source().source.is_some_and(|source| source == CHUNK);
-            (is_script, frame.current_line())
-        })
-    };
-    let mut frames = (1..).map_while(line);
-    frames.find(|(is_script, _)| *is_script)?.1
-}
-
 /// `redis.call`: the answer, and whether it is an error.
 fn call(lua: &Lua, words: MultiValue) -> mlua::Result<(Value, bool)> {
     let reply = {
         let state = lua.app_data_mut::<Lent>();
         let mut state = state.expect("it was set when Lua started");
         match words_of(&words) {
-            Ok(words) => state.run(&words, From::Script),
+            Ok(words) => state.run(&words),
             Err(refusal) => refusal,
         }
     };
-    let has_failed = reply.is_error();
+    let has_failed = matches!(reply, Reply::Error(_));
     Ok((value_of(lua, reply)?, has_failed))
 }
 
@@ -164,12 +139,8 @@ fn words_of(values: &MultiValue) -> Result<Words, Reply> {
     }
     let words = values.iter().map(|value| match value {
         Value::String(text) => Some(text.as_bytes().to_vec()),
-        Value::Integer(number) if number.unsigned_abs() < 1 << 53 => {
-            Some(number.to_string().into_bytes())
-        }
-        #[expect(clippy::cast_precision_loss)]
-        Value::Integer(number) => Some(general(*number as f64).into_bytes()),
-        Value::Number(number) => Some(general(*number).into_bytes()),
+        Value::Integer(number) => Some(number.to_string().into_bytes()),
+        Value::Number(number) => Some(number.to_string().into_bytes()),
         _ => None,
     });
     let error = "ERR Lua redis lib command arguments must be strings or integers";
@@ -186,8 +157,8 @@ fn value_of(lua: &Lua, reply: Reply) -> mlua::Result<Value> {
     match reply {
         Reply::Int(number) => Ok(Value::Integer(number)),
         Reply::Text(text) => Ok(Value::String(lua.create_string(text)?)),
-        Reply::Nil | Reply::NoList => Ok(Value::Boolean(false)),
-        Reply::Status(text) => named("ok", &text),
+        Reply::Nil => Ok(Value::Boolean(false)),
+        Reply::Status(text) => named("ok", text),
         Reply::Error(text) => named("err", &text),
         Reply::List(parts) | Reply::Several(parts) => {
             let parts = parts.into_iter().map(|part| value_of(lua, part));
@@ -215,8 +186,8 @@ fn of_table(table: &Table, depth: usize) -> Reply {
     if let Some(text) = text_in(table, "err") {
         return Reply::error(text);
     }
-    if let Some(text) = text_in(table, "ok") {
-        return Reply::Status(text.into());
+    if text_in(table, "ok").is_some() {
+        return OK;
     }
     let parts = (1..).map_while(|at| match table.raw_get::<Value>(at) {
         Ok(Value::Nil) | Err(_) => None,
@@ -233,13 +204,9 @@ fn text_in(table: &Table, name: &str) -> Option<String> {
 }
 
 /// An error that nothing in the script caught.
-fn failed(failure: &Value, digest: &str) -> Reply {
-    let Value::Table(table) = failure else {
-        return Reply::error(format!("ERR Error running script {digest}, {failure:?}"));
-    };
-    let text = text_in(table, "err").unwrap_or_else(|| "ERR unknown error".to_owned());
-    match table.raw_get::<Option<i64>>("line") {
-        Ok(Some(line)) => Reply::error(format!("{text} script: {digest}, on {CHUNK}:{line}.")),
-        _ => Reply::error(text),
+fn failed(failure: &Value) -> Reply {
+    match failure {
+        Value::Table(table) => Reply::error(text_in(table, "err").unwrap_or_default()),
+        _ => Reply::error(format!("ERR Error running script: {failure:?}")),
     }
 }

@@ -1,50 +1,132 @@
-//! What a node of a cluster knows: who has which slot; and by that, which commands it carries out.
+//! Which node of a cluster has which slot; and by what a node knows of that, which commands it carries out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use crosslock_world::service::{Connection, Host};
+use crosslock_world::service::{Done, Host};
 
+use super::channels::Sort;
 use super::keyspace::Bytes;
 use super::reply::{Outcome, Reply, Words};
-use super::state::{From, State, unknown_subcommand};
+use super::state::{Address, From, State};
 use super::table::Command;
+use crate::redis::address;
 
-pub(super) const SLOTS: u16 = 16_384;
+const SLOTS: u16 = 16_384;
+
+/// Who has which slot, and who copies whom: what all nodes know in the end.
+#[derive(Clone, Debug)]
+pub(super) struct Map {
+    /// Each has a higher one than those before it.
+    pub(super) version: u64,
+    owners: Vec<u8>,
+    /// Masters copy nobody.
+    pub(super) follows: Vec<Option<Host>>,
+    /// Of each node's claim to its slots.
+    epochs: Vec<u64>,
+    /// The slots of each node, which CLUSTER is asked for often.
+    ranges: Vec<Vec<(u16, u16)>>,
+}
+
+impl Map {
+    /// Of so many masters, each of which has as many slots, and the replica of each behind them.
+    pub(super) fn new(masters: usize) -> Arc<Self> {
+        let share = usize::from(SLOTS).div_ceil(masters);
+        let owners = (0..usize::from(SLOTS)).map(|slot| u8::try_from(slot / share));
+        let follows = (0..2 * masters).map(|host| host.checked_sub(masters));
+        let map = Map {
+            version: 0,
+            owners: owners.collect::<Result<_, _>>().expect("a few nodes"),
+            follows: follows.collect(),
+            epochs: (1..=2 * masters as u64).collect(),
+            ranges: Vec::new(),
+        };
+        Arc::new(map.counted())
+    }
+
+    /// Another node has these slots from now on, by a claim that is newer than all.
+    pub(super) fn give(mut self, slots: impl IntoIterator<Item = u16>, to: Host) -> Self {
+        let owner = u8::try_from(to).expect("a few nodes");
+        for slot in slots {
+            self.owners[usize::from(slot)] = owner;
+        }
+        self.epochs[to] = self.newest_epoch() + 1;
+        self
+    }
+
+    /// A replica takes its master's place.
+    pub(super) fn replace(mut self, master: Host, replica: Host) -> Self {
+        let follows = self.follows.iter_mut();
+        let also = follows.filter(|whom| **whom == Some(master));
+        also.for_each(|whom| *whom = Some(replica));
+        self.follows[replica] = None;
+        self.follows[master] = Some(replica);
+        let slots = self.slots_of(master);
+        self.give(slots, replica)
+    }
+
+    pub(super) fn counted(mut self) -> Self {
+        self.version += 1;
+        self.ranges = vec![Vec::new(); self.follows.len()];
+        for (slot, owner) in (0..).zip(&self.owners) {
+            let ranges = &mut self.ranges[usize::from(*owner)];
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == slot => *last = slot,
+                _ => ranges.push((slot, slot)),
+            }
+        }
+        self
+    }
+
+    fn newest_epoch(&self) -> u64 {
+        self.epochs.iter().copied().max().unwrap_or(0)
+    }
+
+    pub(super) fn owner(&self, slot: u16) -> Host {
+        self.owners[usize::from(slot)].into()
+    }
+
+    pub(super) fn has_any(&self, host: Host) -> bool {
+        !self.ranges[host].is_empty()
+    }
+
+    /// Those that have slots.
+    pub(super) fn masters(&self) -> Vec<Host> {
+        let hosts = 0..self.ranges.len();
+        hosts.filter(|host| self.has_any(*host)).collect()
+    }
+
+    pub(super) fn slots_of(&self, host: Host) -> Vec<u16> {
+        let ranges = self.ranges[host].iter();
+        ranges.flat_map(|(first, last)| *first..=*last).collect()
+    }
+
+    /// The slots that another has now.
+    pub(super) fn changed<'a>(&'a self, other: &'a Map) -> impl Iterator<Item = u16> + 'a {
+        (0..SLOTS).filter(|slot| self.owner(*slot) != other.owner(*slot))
+    }
+}
 
 /// One node's view.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Slots {
     pub(super) me: Host,
-    /// Host, port and id of each.
-    peers: Vec<(String, u16, String)>,
-    /// Of each slot.
-    pub(super) owners: Vec<Option<u8>>,
-    /// Whom each copies; masters copy nobody.
-    pub(super) follows: Vec<Option<Host>>,
-    /// Of each master's claim to its slots.
-    pub(super) epochs: Vec<u64>,
-    pub(super) current: u64,
+    pub(super) map: Arc<Map>,
+    /// Slots that go, and those that come.
     pub(super) migrating: BTreeMap<u16, Host>,
     pub(super) importing: BTreeMap<u16, Host>,
-    /// Slots that their owners don't claim any more, as far as it knows.
-    pub(super) unclaimed: BTreeSet<u16>,
     /// Those that most masters miss.
     pub(super) failed: BTreeSet<Host>,
     pub(super) is_up: bool,
-    /// Counts what it changes in its own claims.
-    pub(super) version: u64,
 }
 
 /// The slot of a key: that of what stands between its first braces, if that isn't empty.
 pub(super) fn slot_of(key: &[u8]) -> u16 {
-    let behind = key
-        .iter()
-        .position(|byte| *byte == b'{')
-        .map(|at| &key[at + 1..]);
-    let tag = behind.and_then(|behind| {
-        let end = behind.iter().position(|byte| *byte == b'}')?;
-        Some(&behind[..end]).filter(|tag| !tag.is_empty())
+    let place = |of: u8, from: usize| key[from..].iter().position(|byte| *byte == of);
+    let tag = place(b'{', 0).and_then(|open| {
+        let length = place(b'}', open + 1).filter(|length| *length > 0)?;
+        Some(&key[open + 1..open + 1 + length])
     });
     crc16(tag.unwrap_or(key)) % SLOTS
 }
@@ -52,177 +134,103 @@ pub(super) fn slot_of(key: &[u8]) -> u16 {
 /// The variant that is called XMODEM.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
-            let shifted = crc << 1;
-            if crc & 0x8000 == 0 {
-                shifted
-            } else {
-                shifted ^ 0x1021
-            }
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| match crc & 0x8000 {
+            0 => crc << 1,
+            _ => crc << 1 ^ 0x1021,
         })
     })
 }
 
 impl Slots {
-    /// A cluster of so many masters, each of which has as many slots, and the replica of each behind them.
-    pub(super) fn new(me: Host, masters: usize, peers: Vec<(String, u16, String)>) -> Self {
-        let share = usize::from(SLOTS).div_ceil(masters);
-        let owner = |slot: usize| u8::try_from(slot / share).ok();
-        let follows = (0..peers.len()).map(|host| host.checked_sub(masters));
-        let epochs = (0..peers.len()).map(|host| if host < masters { host as u64 + 1 } else { 0 });
+    pub(super) fn new(me: Host, map: Arc<Map>) -> Self {
         Slots {
             me,
-            owners: (0..usize::from(SLOTS)).map(owner).collect(),
-            follows: follows.collect(),
-            epochs: epochs.collect(),
-            current: masters as u64,
+            map,
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
-            unclaimed: BTreeSet::new(),
             failed: BTreeSet::new(),
             is_up: true,
-            version: 1,
-            peers,
         }
     }
 
-    pub(super) fn owner(&self, slot: u16) -> Option<Host> {
-        self.owners[usize::from(slot)].map(Host::from)
-    }
-
-    /// The masters that have slots.
-    pub(super) fn masters(&self) -> BTreeSet<Host> {
-        self.owners
-            .iter()
-            .flatten()
-            .map(|owner| Host::from(*owner))
-            .collect()
-    }
-
     pub(super) fn is_master(&self) -> bool {
-        self.follows[self.me].is_none()
-    }
-
-    /// Whether it has slots itself, as far as it knows.
-    pub(super) fn has_any(&self) -> bool {
-        let me = u8::try_from(self.me).ok();
-        self.owners.contains(&me)
+        self.map.follows[self.me].is_none()
     }
 
     /// Whether it serves what that host has.
     fn is_of_shard(&self, owner: Host) -> bool {
-        owner == self.me || self.follows[self.me] == Some(owner)
+        owner == self.me || self.map.follows[self.me] == Some(owner)
     }
 
-    fn ranges(&self, owner: Host) -> Vec<(u16, u16)> {
-        let mut ranges: Vec<(u16, u16)> = Vec::new();
-        for slot in (0..SLOTS).filter(|slot| self.owner(*slot) == Some(owner)) {
-            match ranges.last_mut() {
-                Some((_, last)) if *last + 1 == slot => *last = slot,
-                _ => ranges.push((slot, slot)),
-            }
-        }
-        ranges
-    }
-
-    fn node_line(&self, host: Host) -> String {
-        let (ip, port, id) = &self.peers[host];
-        let role = if self.follows[host].is_some() {
-            "slave"
-        } else {
-            "master"
-        };
+    fn line(&self, host: Host) -> String {
+        let ((ip, port), follows) = (at(host), self.map.follows[host]);
+        let role = follows.map_or("master", |_| "slave");
         let myself = if host == self.me { "myself," } else { "" };
-        let failed = if self.failed.contains(&host) {
-            ",fail"
-        } else {
-            ""
-        };
-        let master = self.follows[host].map_or("-", |master| &self.peers[master].2);
-        let epoch = self.epochs[self.follows[host].unwrap_or(host)];
-        let bus = u32::from(*port) + 10_000;
-        let mut line =
-            format!("{id} {ip}:{port}@{bus} {myself}{role}{failed} {master} 0 0 {epoch} connected");
-        for (first, last) in self.ranges(host) {
-            let _ = match first == last {
-                true => write!(line, " {first}"),
-                false => write!(line, " {first}-{last}"),
-            };
+        let has_failed = self.failed.contains(&host);
+        let failed = if has_failed { ",fail" } else { "" };
+        let master = follows.map_or("-".to_owned(), id);
+        let epoch = self.map.epochs[follows.unwrap_or(host)];
+        let mut line = format!(
+            "{} {ip}:{port}@1{port} {myself}{role}{failed} {master} 0 0 {epoch} connected",
+            id(host)
+        );
+        for (first, last) in &self.map.ranges[host] {
+            let _ = write!(line, " {first}-{last}");
         }
-        let open = (host == self.me).then(|| {
-            let goes = self.migrating.iter().map(|(slot, to)| (slot, "->-", to));
-            goes.chain(
-                self.importing
-                    .iter()
-                    .map(|(slot, from)| (slot, "-<-", from)),
-            )
-        });
-        for (slot, arrow, other) in open.into_iter().flatten() {
-            let _ = write!(line, " [{slot}{arrow}{}]", self.peers[*other].2);
+        if host == self.me {
+            for (slot, to) in &self.migrating {
+                let _ = write!(line, " [{slot}->-{}]", id(*to));
+            }
+            for (slot, from) in &self.importing {
+                let _ = write!(line, " [{slot}-<-{}]", id(*from));
+            }
         }
         line + "\n"
     }
 
     fn info(&self) -> String {
         let state = if self.is_up { "ok" } else { "fail" };
-        let assigned = self.owners.iter().flatten().count();
-        let lost = self
-            .owners
-            .iter()
-            .flatten()
-            .filter(|owner| self.failed.contains(&Host::from(**owner)));
-        let (lost, size) = (lost.count(), self.masters().len());
-        let (ok, known, current) = (assigned - lost, self.peers.len(), self.current);
-        let own = self.epochs[self.follows[self.me].unwrap_or(self.me)];
-        format!(
-            "cluster_state:{state}\r\ncluster_slots_assigned:{assigned}\r\ncluster_slots_ok:{ok}\r\n\
-             cluster_slots_pfail:0\r\ncluster_slots_fail:{lost}\r\ncluster_known_nodes:{known}\r\n\
-             cluster_size:{size}\r\ncluster_current_epoch:{current}\r\ncluster_my_epoch:{own}\r\n"
-        )
+        let epoch = self.map.newest_epoch();
+        format!("cluster_state:{state}\r\ncluster_current_epoch:{epoch}\r\n")
     }
 
-    fn node(&self, host: Host) -> Reply {
-        let (ip, port, id) = &self.peers[host];
-        let (ip, id) = (Reply::text(ip.clone()), Reply::text(id.clone()));
-        Reply::List(vec![
-            ip,
-            Reply::Int(i64::from(*port)),
-            id,
-            Reply::List(Vec::new()),
-        ])
-    }
-
-    fn told_slots(&self) -> Reply {
-        let ranges = self.masters().into_iter().flat_map(|owner| {
-            let ranges = self.ranges(owner).into_iter();
-            ranges.map(move |(first, last)| (first, last, owner))
-        });
-        let told = ranges.map(|(first, last, owner)| {
-            let ends = [first, last].map(|slot| Reply::Int(i64::from(slot)));
-            let copies = (0..self.peers.len())
-                .filter(|host| self.follows[*host] == Some(owner) && !self.failed.contains(host));
-            let nodes = [owner]
-                .into_iter()
-                .chain(copies)
-                .map(|host| self.node(host));
-            Reply::List(ends.into_iter().chain(nodes).collect())
+    /// The ranges of slots, each with its master and that one's replicas.
+    fn told(&self) -> Reply {
+        let node = |host: Host| {
+            let ((ip, port), id) = (at(host), id(host));
+            Reply::List(vec![
+                Reply::text(ip),
+                Reply::Int(port.into()),
+                Reply::text(id),
+            ])
+        };
+        let hosts = 0..self.map.follows.len();
+        let told = self.map.masters().into_iter().flat_map(|owner| {
+            let copies = hosts.clone().filter(|host| {
+                self.map.follows[*host] == Some(owner) && !self.failed.contains(host)
+            });
+            let nodes: Vec<_> = [owner].into_iter().chain(copies).map(node).collect();
+            let ranges = self.map.ranges[owner].iter();
+            ranges.map(move |(first, last)| {
+                let ends = [*first, *last].map(|slot| Reply::Int(slot.into()));
+                Reply::List(ends.into_iter().chain(nodes.clone()).collect())
+            })
         });
         Reply::List(told.collect())
     }
-
-    fn redirect(&self, how: &str, slot: u16, to: Host) -> Reply {
-        let (host, port, _) = &self.peers[to];
-        Reply::error(format!("{how} {slot} {host}:{port}"))
-    }
 }
 
-/// How a client may be served besides as any other.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Favour {
-    /// Of a slot that comes.
-    pub(super) asks: bool,
-    /// By a copy.
-    pub(super) reads: bool,
+fn at(host: Host) -> Address {
+    address(host, 6379)
+}
+
+fn id(host: Host) -> String {
+    format!("{host:040x}")
+}
+
+fn redirect(how: &str, slot: u16, to: Host) -> Reply {
+    let (ip, port) = at(to);
+    Reply::error(format!("{how} {slot} {ip}:{port}"))
 }
 
 impl State {
@@ -232,118 +240,97 @@ impl State {
             return Ok(());
         };
         let keys = command.slotted_in(words);
-        let placed = match keys.first() {
-            Some(first) => self.place_keys(slots, command, &keys, slot_of(first)),
-            None => Ok(()),
-        };
-        let error = "ERR Script attempted to access a non local key in a cluster node";
-        placed.map_err(|e| {
-            if from == From::Script {
-                Reply::error(error)
-            } else {
-                e
-            }
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let placed = self.place_keys(slots, command, &keys);
+        placed.map_err(|error| match from {
+            From::Client => error,
+            From::Script => Reply::error("ERR Script attempted to access a non local key"),
         })
     }
 
-    fn place_keys(
-        &self,
-        slots: &Slots,
-        command: &Command,
-        keys: &[&Bytes],
-        slot: u16,
-    ) -> Result<(), Reply> {
-        let again = "TRYAGAIN Multiple keys request during rehashing of slot";
+    fn place_keys(&self, slots: &Slots, command: &Command, keys: &[&Bytes]) -> Result<(), Reply> {
+        let slot = slot_of(keys[0]);
+        let refused = |text: &'static str| Err(Reply::error(text));
         if keys.iter().any(|key| slot_of(key) != slot) {
-            let error = "CROSSSLOT Keys in request don't hash to the same slot";
-            return Err(Reply::error(error));
+            return refused("CROSSSLOT Keys in request don't hash to the same slot");
         }
-        let Some(owner) = slots.owner(slot) else {
-            return Err(Reply::error("CLUSTERDOWN Hash slot not served"));
-        };
         if !slots.is_up {
-            return Err(Reply::error("CLUSTERDOWN The cluster is down"));
+            return refused("CLUSTERDOWN The cluster is down");
         }
-        let missing = keys
-            .iter()
-            .filter(|key| self.keys.get(key).is_none())
-            .count();
-        let is_of_keys = !command.is_sharded();
-        if let Some(to) = slots
-            .migrating
-            .get(&slot)
-            .filter(|_| is_of_keys && missing > 0)
-        {
-            return Err(match missing == keys.len() {
-                true => slots.redirect("ASK", slot, *to),
-                false => Reply::error(again),
-            });
+        let again = "TRYAGAIN Multiple keys request during rehashing of slot";
+        let missing = keys.iter().filter(|key| self.keys.get(key).is_none());
+        let missing = match command.is_sharded() {
+            true => 0,
+            false => missing.count(),
+        };
+        if let Some(to) = slots.migrating.get(&slot).filter(|_| missing > 0) {
+            return match missing == keys.len() {
+                true => Err(redirect("ASK", slot, *to)),
+                false => refused(again),
+            };
         }
-        if slots.importing.contains_key(&slot) && self.favour.asks {
+        if slots.importing.contains_key(&slot) && self.asks {
             let are_several = keys.iter().any(|key| *key != keys[0]);
-            return match is_of_keys && are_several && missing > 0 {
-                true => Err(Reply::error(again)),
+            return match are_several && missing > 0 {
+                true => refused(again),
                 false => Ok(()),
             };
         }
-        let may_read = self.favour.reads && !command.writes || command.is_sharded();
-        if owner == slots.me || may_read && slots.is_of_shard(owner) {
-            return Ok(());
+        let owner = slots.map.owner(slot);
+        let is_here = command.is_sharded() && slots.is_of_shard(owner);
+        match owner == slots.me || is_here {
+            true => Ok(()),
+            false => Err(redirect("MOVED", slot, owner)),
         }
-        Err(slots.redirect("MOVED", slot, owner))
     }
 
-    /// Another node has the slot from now on, as far as this one knows.
-    pub(super) fn set_owner(&mut self, slot: u16, owner: Host) {
+    /// A node knows another map: it drops what it has lost, and tells those that hear on channels of such slots.
+    pub(super) fn take_map(&mut self, map: Arc<Map>) {
         let Some(slots) = self.slots.as_mut() else {
             return;
         };
-        let before = slots.owner(slot);
-        slots.owners[usize::from(slot)] = u8::try_from(owner).ok();
-        slots.unclaimed.remove(&slot);
-        slots.version += 1;
-        if before.is_some_and(|before| before != owner && slots.is_of_shard(before)) {
-            self.end_channels(slot);
+        let changed: BTreeSet<_> = map.changed(&slots.map).collect();
+        let has_left = |slot: &u16| slots.is_of_shard(slots.map.owner(*slot));
+        let left: BTreeSet<_> = changed.into_iter().filter(has_left).collect();
+        let (me, stays) = (slots.me, map.follows[slots.me].is_none());
+        slots.map = map;
+        let map = &slots.map;
+        slots.migrating.retain(|slot, _| map.owner(*slot) == me);
+        slots
+            .importing
+            .retain(|slot, _| stays && map.owner(*slot) != me);
+        let left: BTreeSet<_> = left
+            .into_iter()
+            .filter(|slot| !slots.is_of_shard(map.owner(*slot)))
+            .collect();
+        if left.is_empty() {
+            return;
         }
-    }
-
-    /// Those that hear on channels of a slot that has left are told so.
-    fn end_channels(&mut self, slot: u16) {
-        use super::channels::{Sort, told};
-        let all = self.channels.all(Sort::Sharded).into_iter();
-        for channel in all.filter(|channel| slot_of(channel) == slot) {
-            for client in self.channels.hear(Sort::Sharded, &channel) {
-                let left = self.channels.unsubscribe(client, Sort::Sharded, &channel);
-                let told = told("unsubscribe", Sort::Sharded, Some(&channel), left);
-                self.tell(client, &told);
+        if stays {
+            self.keys.drop_slots(&left);
+        }
+        for (channel, client) in self.channels.sharded() {
+            if left.contains(&slot_of(&channel)) {
+                let told = self.channels.change(client, Sort::Sharded, &channel, false);
+                self.done.push(Done::Send(client, told.bytes()));
             }
         }
-    }
-
-    fn tell(&mut self, client: Connection, reply: &Reply) {
-        let mut bytes = Vec::new();
-        reply.write(&mut bytes);
-        self.done
-            .push(crosslock_world::service::Done::Send(client, bytes));
     }
 }
 
 /// CLUSTER.
 pub(super) fn ask(state: &mut State, words: &Words) -> Outcome {
-    let Some(slots) = &state.slots else {
-        return Err(Reply::error(
-            "ERR This instance has cluster support disabled",
-        ));
-    };
-    match (words[1].to_ascii_uppercase().as_slice(), &words[2..]) {
-        (b"INFO", []) => Ok(Reply::text(slots.info())),
-        (b"SLOTS", []) => Ok(slots.told_slots()),
-        (b"MYID", []) => Ok(Reply::text(slots.peers[slots.me].2.clone())),
-        (b"NODES", []) => {
-            let lines = (0..slots.peers.len()).map(|host| slots.node_line(host));
+    let refused = || Reply::error("ERR This instance has cluster support disabled");
+    let slots = state.slots.as_ref().ok_or_else(refused)?;
+    match words[1].as_slice() {
+        b"INFO" => Ok(Reply::text(slots.info())),
+        b"SLOTS" => Ok(slots.told()),
+        b"NODES" => {
+            let lines = (0..slots.map.follows.len()).map(|host| slots.line(host));
             Ok(Reply::text(lines.collect::<String>()))
         }
-        (b"KEYSLOT", [key]) => Ok(Reply::Int(i64::from(slot_of(key)))),
-        _ => Err(unknown_subcommand(words)),
+        _ => Err(Reply::error("ERR unknown subcommand")),
     }
 }

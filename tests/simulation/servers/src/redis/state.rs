@@ -1,30 +1,41 @@
 //! What a server knows, and how it carries a command out that comes from a client or from a script.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crosslock_world::service::Done;
 
-use super::about::About;
 use super::channels::{Channels, Sort};
 use super::keyspace::{Bytes, Keyspace};
-use super::reply::{Outcome, Reply, Words};
-use super::slots::{Favour, Slots};
+use super::reply::{OK, Outcome, Reply, Words};
+use super::slots::Slots;
 use super::table::{Command, Does, find};
-use super::users::{Denied, Users};
-use super::watched::{self, Watched};
+use super::watch::Watched;
+
+/// A host and a port.
+pub(super) type Address = (String, u16);
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) keys: Keyspace,
     pub(super) channels: Channels,
-    pub(super) users: Users,
-    /// The user for whom the command is carried out.
-    pub(super) user: String,
-    pub(super) about: About,
+    pub(super) address: Address,
+    /// `standalone`, `sentinel` or `cluster`.
+    pub(super) mode: &'static str,
+    /// How often the process was started.
+    pub(super) starts: u64,
+    /// Whom it copies.
+    pub(super) master: Option<Address>,
+    /// How much was written that replicas are sent.
+    pub(super) offset: u64,
     /// Of a sentinel.
     pub(super) watched: Option<Watched>,
     /// Of a node of a cluster.
     pub(super) slots: Option<Slots>,
-    /// That the client has asked for.
-    pub(super) favour: Favour,
+    /// Whether the command may be about a slot that comes.
+    pub(super) asks: bool,
+    /// Users that may publish on some channels only, and the one for whom the command is carried out.
+    pub(super) users: BTreeMap<Bytes, BTreeSet<Bytes>>,
+    pub(super) user: Option<Bytes>,
     /// Whether there is no memory left, so that what needs more is refused.
     pub(super) is_full: bool,
     /// Whether the script that runs has written anything.
@@ -43,16 +54,20 @@ pub(super) enum From {
 }
 
 impl State {
-    pub(super) fn new(about: About, password: Option<&str>) -> Self {
+    pub(super) fn new(address: Address, mode: &'static str) -> Self {
         State {
             keys: Keyspace::default(),
             channels: Channels::default(),
-            users: Users::new(password),
-            user: String::new(),
-            about,
+            address,
+            mode,
+            starts: 1,
+            master: None,
+            offset: 0,
             watched: None,
             slots: None,
-            favour: Favour::default(),
+            asks: false,
+            users: BTreeMap::new(),
+            user: None,
             is_full: false,
             has_written: false,
             published: Vec::new(),
@@ -62,53 +77,44 @@ impl State {
 
     /// Finds a command, and says whether it may be carried out.
     pub(super) fn check(&self, words: &Words, from: From) -> Result<&'static Command, Reply> {
-        let has = |command: &&Command| match self.about.mode {
-            "sentinel" => watched::has(command.name),
-            _ => command.name != "SENTINEL",
-        };
-        let command = find(&words[0]).filter(has);
-        let command = command.ok_or_else(|| unknown(words, from))?;
+        let command = find(&words[0]).ok_or_else(|| Reply::error("ERR unknown command"))?;
+        let refused = |text: &'static str| Err(Reply::error(text));
         if !command.takes(words.len()) {
-            return Err(wrong_number(command, from));
+            return refused("ERR wrong number of arguments");
         }
-        let is_of_connection = matches!(command.does, Does::Client(_));
-        if from == From::Script && is_of_connection {
-            return Err(Reply::error(
-                "ERR This Redis command is not allowed from script",
-            ));
+        if from == From::Script && matches!(command.does, Does::Client(_)) {
+            return refused("ERR This Redis command is not allowed from script");
         }
-        let keys = command.keys_in(words);
-        let channel = command.channel_in(words);
-        if command.needs_user {
-            let denied = self
-                .users
-                .denied(&self.user, &command.lower(), &keys, channel);
-            denied.map_or(Ok(()), |denied| Err(refusal(denied, command, self, from)))?;
+        if let Some(channel) = command.channel_in(words)
+            && let Some(may) = self.user.as_ref().and_then(|user| self.users.get(user))
+            && !may.contains(channel)
+        {
+            return match from {
+                From::Client => {
+                    refused("NOPERM this user has no permissions to access the channel")
+                }
+                From::Script => refused("ERR The user executing the script can't publish to it"),
+            };
         }
         self.place(command, words, from)?;
         let goes_on = from == From::Script && self.has_written;
-        let is_full = self.is_full && command.needs_memory && !goes_on;
-        if is_full {
-            let error = "OOM command not allowed when used memory > 'maxmemory'.";
-            return Err(Reply::error(error));
+        if self.is_full && command.needs_memory && !goes_on {
+            return refused("OOM command not allowed when used memory > 'maxmemory'.");
         }
         if command.writes && self.keys.is_copy {
-            return Err(Reply::error(
-                "READONLY You can't write against a read only replica.",
-            ));
+            return refused("READONLY You can't write against a read only replica.");
         }
         Ok(command)
     }
 
-    /// Carries a command out that needs no connection.
-    pub(super) fn run(&mut self, words: &Words, from: From) -> Reply {
-        let command = match self.check(words, from) {
-            Ok(command) => command,
-            Err(refusal) => return refusal,
-        };
-        match command.does {
-            Does::Data(run) => self.carry_out(command, run, words),
-            Does::Client(_) => Reply::error("ERR it needs a connection"),
+    /// Carries a command of a script out.
+    pub(super) fn run(&mut self, words: &Words) -> Reply {
+        match self.check(words, From::Script) {
+            Ok(command) => match command.does {
+                Does::Data(run) => self.carry_out(command, run, words),
+                Does::Client(_) => Reply::error("ERR it needs a connection"),
+            },
+            Err(refusal) => refusal,
         }
     }
 
@@ -127,62 +133,52 @@ impl State {
         }
         outcome.unwrap_or_else(|error| error)
     }
-}
 
-fn unknown(words: &Words, from: From) -> Reply {
-    if from == From::Script {
-        return Reply::error("ERR Unknown Redis command called from script");
+    /// A node of a cluster, or a replica, is known by its address; this life of a server by that and its number.
+    fn run_id(&self) -> String {
+        let text = format!("{:?} {}", self.address, self.starts);
+        sha1_smol::Sha1::from(text).digest().to_string()
     }
-    let shown = |word: &Bytes| String::from_utf8_lossy(word).into_owned();
-    let behind: String = words[1..]
-        .iter()
-        .map(|word| format!("'{}' ", shown(word)))
-        .collect();
-    let name = shown(&words[0]);
-    Reply::error(format!(
-        "ERR unknown command '{name}', with args beginning with: {behind}"
-    ))
 }
 
-fn wrong_number(command: &Command, from: From) -> Reply {
-    if from == From::Script {
-        return Reply::error("ERR Wrong number of args calling Redis command from script");
-    }
-    let name = command.lower();
-    Reply::error(format!(
-        "ERR wrong number of arguments for '{name}' command"
-    ))
+/// INFO, of which the run id is read.
+pub(super) fn info(state: &mut State, _: &Words) -> Outcome {
+    let id = state.run_id();
+    Ok(Reply::text(format!("# Server\r\nrun_id:{id}\r\n")))
 }
 
-pub(super) fn unknown_subcommand(words: &Words) -> Reply {
-    let [name, sub] = [&words[0], &words[1]].map(|word| String::from_utf8_lossy(word));
-    let upper = name.to_uppercase();
-    Reply::error(format!("ERR unknown subcommand '{sub}'. Try {upper} HELP."))
-}
-
-fn refusal(denied: Denied, command: &Command, state: &State, from: From) -> Reply {
-    let (user, name) = (&state.user, command.lower());
-    let text = match (denied, from) {
-        (Denied::Command, From::Client) => {
-            format!("NOPERM this user has no permissions to run the '{name}' command")
-        }
-        (Denied::Key, From::Client) => {
-            "NOPERM this user has no permissions to access one of the keys used as arguments".to_owned()
-        }
-        (Denied::Channel, From::Client) => {
-            "NOPERM this user has no permissions to access one of the channels used as arguments".to_owned()
-        }
-        (_, From::Script) if user.is_empty() => "NOAUTH Authentication required.".to_owned(),
-        (Denied::Command, From::Script) => {
-            "ERR The user executing the script can't run this command or subcommand".to_owned()
-        }
-        (Denied::Key, From::Script) => {
-            "ERR The user executing the script can't access at least one of the keys mentioned in the command \
-             arguments".to_owned()
-        }
-        (Denied::Channel, From::Script) => {
-            "ERR The user executing the script can't publish to the channel mentioned in the command".to_owned()
-        }
+/// What HELLO answers.
+pub(super) fn greeting(state: &State) -> Reply {
+    let role = match state.master {
+        None => "master",
+        Some(_) => "replica",
     };
-    Reply::error(text)
+    let parts = ["server", "redis", "version", "7.0.15", "mode", state.mode];
+    Reply::texts(parts.into_iter().chain(["role", role]))
+}
+
+pub(super) fn role(state: &mut State, _: &Words) -> Outcome {
+    let offset = Reply::Int(i64::try_from(state.offset).unwrap_or(0));
+    Ok(Reply::List(match &state.master {
+        None => vec![Reply::text("master"), offset, Reply::List(Vec::new())],
+        Some((host, port)) => {
+            let (host, port) = (Reply::text(host.clone()), Reply::Int((*port).into()));
+            let link = Reply::text("connected");
+            vec![Reply::text("slave"), host, port, link, offset]
+        }
+    }))
+}
+
+pub(super) fn time(state: &mut State, _: &Words) -> Outcome {
+    let wall = state.keys.wall;
+    let parts = [wall.as_secs().to_string(), wall.subsec_micros().to_string()];
+    Ok(Reply::texts(parts))
+}
+
+/// ACL SETUSER: one that has every right, but only to the channels that are named.
+pub(super) fn set_user(state: &mut State, words: &Words) -> Outcome {
+    let rules = words[3..].iter();
+    let channels = rules.filter_map(|rule| Some(rule.strip_prefix(b"&")?.to_vec()));
+    state.users.insert(words[2].clone(), channels.collect());
+    Ok(OK)
 }

@@ -6,18 +6,16 @@ use super::keyspace::Bytes;
 use super::node::Node;
 use super::reply::{Outcome, Words};
 use super::state::State;
-use super::{about, channels, links, lists, slots, sorted, texts, users, watched};
+use super::{channels, connection, lists, slots, sorted, state, texts, watch};
 
 #[derive(Debug)]
 pub(super) struct Command {
-    pub(super) name: &'static str,
+    name: &'static str,
     /// How many words it has; as many at least, if that is below 0.
     words: isize,
     keys: At,
     pub(super) writes: bool,
     pub(super) needs_memory: bool,
-    /// Whether only a client may send it that has said who it is.
-    pub(super) needs_user: bool,
     pub(super) does: Does,
 }
 
@@ -38,22 +36,21 @@ enum At {
     All,
     /// So many as the third word says, behind it.
     Counted,
-    /// Those of channels, which have no slot.
+    /// The first is a channel, which has no slot.
     Channel,
-    /// Those of channels that have a slot as keys have.
+    /// The first is a channel that has a slot as keys have.
     Sharded,
 }
 
 impl Command {
     const fn of(name: &'static str, words: isize, keys: At, does: Does) -> Self {
-        let (writes, needs_memory, needs_user) = (false, false, true);
+        let (writes, needs_memory) = (false, false);
         Command {
             name,
             words,
             keys,
             writes,
             needs_memory,
-            needs_user,
             does,
         }
     }
@@ -70,22 +67,11 @@ impl Command {
         self.writing()
     }
 
-    /// Anybody may send it.
-    const fn open(mut self) -> Self {
-        self.needs_user = false;
-        self
-    }
-
     pub(super) fn takes(&self, words: usize) -> bool {
-        if self.words < 0 {
-            words >= self.words.unsigned_abs()
-        } else {
-            words == self.words.unsigned_abs()
+        match self.words < 0 {
+            true => words >= self.words.unsigned_abs(),
+            false => words == self.words.unsigned_abs(),
         }
-    }
-
-    pub(super) fn lower(&self) -> String {
-        self.name.to_lowercase()
     }
 
     pub(super) fn keys_in<'a>(&self, words: &'a Words) -> Vec<&'a Bytes> {
@@ -95,10 +81,9 @@ impl Command {
             At::FirstTwo => 1..3,
             At::All => 1..words.len(),
             At::Counted => {
-                let count = words
-                    .get(2)
-                    .and_then(|word| str::from_utf8(word).ok()?.parse().ok());
-                3..3usize.saturating_add(count.unwrap_or(0))
+                let count = words.get(2).and_then(|word| str::from_utf8(word).ok());
+                let count = count.and_then(|word| word.parse().ok()).unwrap_or(0);
+                3..3usize.saturating_add(count)
             }
         };
         words.get(range).unwrap_or_default().iter().collect()
@@ -106,9 +91,9 @@ impl Command {
 
     /// What has a slot: keys, or channels.
     pub(super) fn slotted_in<'a>(&self, words: &'a Words) -> Vec<&'a Bytes> {
-        match (self.keys, self.channel_in(words)) {
-            (At::Sharded, Some(channel)) if self.name == "SPUBLISH" => vec![channel],
-            (At::Sharded, _) => words[1..].iter().collect(),
+        match self.keys {
+            At::Sharded if self.name == "SPUBLISH" => vec![&words[1]],
+            At::Sharded => words[1..].iter().collect(),
             _ => self.keys_in(words),
         }
     }
@@ -118,7 +103,6 @@ impl Command {
         self.keys == At::Sharded
     }
 
-    /// The channel that a user needs a right to. Of several the first is enough for what the library does.
     pub(super) fn channel_in<'a>(&self, words: &'a Words) -> Option<&'a Bytes> {
         let has_channel = matches!(self.keys, At::Channel | At::Sharded);
         words.get(1).filter(|_| has_channel)
@@ -131,47 +115,34 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
     place.ok().map(|at| &COMMANDS[at])
 }
 
-const fn data(
-    name: &'static str,
-    words: isize,
-    keys: At,
-    run: fn(&mut State, &Words) -> Outcome,
-) -> Command {
+type Data = fn(&mut State, &Words) -> Outcome;
+type Client = fn(&mut Node, Connection, &Words) -> Outcome;
+
+const fn data(name: &'static str, words: isize, keys: At, run: Data) -> Command {
     Command::of(name, words, keys, Does::Data(run))
 }
 
-const fn link(
-    name: &'static str,
-    words: isize,
-    keys: At,
-    run: fn(&mut Node, Connection, &Words) -> Outcome,
-) -> Command {
+const fn link(name: &'static str, words: isize, keys: At, run: Client) -> Command {
     Command::of(name, words, keys, Does::Client(run))
 }
 
 /// In the order of their names.
 #[rustfmt::skip]
 const COMMANDS: &[Command] = &[
-    data("ACL", -2, At::None, users::ask),
-    link("ASKING", 1, At::None, links::asking),
-    link("AUTH", -2, At::None, links::auth).open(),
-    link("CLIENT", -2, At::None, links::client),
-    data("CLUSTER", -2, At::None, slots::ask),
-    data("CONFIG", -2, At::None, about::config),
+    data("ACL", -3, At::None, state::set_user),
+    link("ASKING", 1, At::None, connection::asking),
+    link("AUTH", 3, At::None, connection::auth),
+    data("CLUSTER", 2, At::None, slots::ask),
     data("COPY", 3, At::FirstTwo, texts::copy).growing(),
-    data("DBSIZE", 1, At::None, texts::size),
     data("DEL", -2, At::All, texts::delete).writing(),
-    data("ECHO", 2, At::None, about::echo),
-    link("EVAL", -3, At::Counted, links::eval),
-    link("EVALSHA", -3, At::Counted, links::eval_digest),
+    link("EVAL", -3, At::Counted, connection::eval),
+    link("EVALSHA", -3, At::Counted, connection::eval_digest),
     data("EXISTS", -2, At::All, texts::exist),
-    data("EXPIRE", 3, At::First, texts::expire).writing(),
-    data("EXPIREAT", 3, At::First, texts::expire).writing(),
-    data("FLUSHALL", -1, At::None, texts::flush).writing(),
+    data("FLUSHALL", 1, At::None, texts::flush).writing(),
     data("GET", 2, At::First, texts::get),
     data("GETRANGE", 4, At::First, texts::get_range),
     data("HDEL", -3, At::First, lists::delete_fields).writing(),
-    link("HELLO", -1, At::None, links::hello).open(),
+    link("HELLO", 1, At::None, connection::hello),
     data("HEXISTS", 3, At::First, lists::has_field),
     data("HGET", 3, At::First, lists::field),
     data("HGETALL", 2, At::First, lists::all_fields),
@@ -179,11 +150,10 @@ const COMMANDS: &[Command] = &[
     data("HMGET", -3, At::First, lists::fields),
     data("HSET", -4, At::First, lists::set_fields).growing(),
     data("INCR", 2, At::First, texts::increase).growing(),
-    data("INFO", -1, At::None, about::info),
-    data("KEYS", 2, At::None, texts::keys),
+    data("INFO", -1, At::None, state::info),
     data("LINDEX", 3, At::First, lists::index),
     data("LLEN", 2, At::First, lists::length),
-    data("LPOP", -2, At::First, lists::pop).writing(),
+    data("LPOP", 2, At::First, lists::pop).writing(),
     data("LPOS", 3, At::First, lists::position),
     data("LRANGE", 4, At::First, lists::list_range),
     data("LREM", 4, At::First, lists::list_remove).writing(),
@@ -191,45 +161,30 @@ const COMMANDS: &[Command] = &[
     data("PERSIST", 2, At::First, texts::persist).writing(),
     data("PEXPIRE", 3, At::First, texts::expire).writing(),
     data("PEXPIREAT", 3, At::First, texts::expire).writing(),
-    link("PING", -1, At::None, links::ping),
+    link("PING", -1, At::None, connection::ping),
     data("PTTL", 2, At::First, texts::millis_left),
     data("PUBLISH", 3, At::Channel, channels::publish),
-    data("PUBSUB", -2, At::None, channels::ask),
-    link("QUIT", -1, At::None, links::quit).open(),
-    link("READONLY", 1, At::None, links::read_only),
-    data("ROLE", 1, At::None, about::role),
+    data("PUBSUB", -2, At::None, channels::count),
+    data("ROLE", 1, At::None, state::role),
     data("RPUSH", -3, At::First, lists::push).growing(),
     data("SCAN", -2, At::None, texts::scan),
-    link("SCRIPT", -2, At::None, links::script),
-    link("SELECT", 2, At::None, links::select),
-    data("SENTINEL", -2, At::None, watched::ask),
+    link("SCRIPT", 3, At::None, connection::load),
+    data("SENTINEL", 3, At::None, watch::ask),
     data("SET", -3, At::First, texts::set).growing(),
-    data("SPUBLISH", 3, At::Sharded, channels::publish_sharded),
-    link("SSUBSCRIBE", -2, At::Sharded, links::subscribe_sharded),
-    link("SUBSCRIBE", -2, At::Channel, links::subscribe),
-    link("SUNSUBSCRIBE", -1, At::Sharded, links::unsubscribe_sharded),
-    data("TIME", 1, At::None, about::time),
-    data("TTL", 2, At::First, texts::seconds_left),
-    data("TYPE", 2, At::First, texts::type_of),
-    link("UNSUBSCRIBE", -1, At::None, links::unsubscribe),
-    link("WAIT", 3, At::None, links::wait),
+    data("SPUBLISH", 3, At::Sharded, channels::publish),
+    link("SSUBSCRIBE", -2, At::Sharded, connection::subscribe),
+    link("SUBSCRIBE", -2, At::Channel, connection::subscribe),
+    link("SUNSUBSCRIBE", -2, At::Sharded, connection::subscribe),
+    data("TIME", 1, At::None, state::time),
+    link("UNSUBSCRIBE", -2, At::None, connection::subscribe),
+    link("WAIT", 3, At::None, connection::wait),
     data("ZADD", -4, At::First, sorted::add).growing(),
     data("ZCARD", 2, At::First, sorted::card),
     data("ZCOUNT", 4, At::First, sorted::count),
     data("ZINCRBY", 4, At::First, sorted::increase).growing(),
     data("ZRANGE", -4, At::First, sorted::range),
-    data("ZRANGEBYSCORE", -4, At::First, sorted::range_by_score),
+    data("ZRANGEBYSCORE", -4, At::First, sorted::range),
     data("ZREM", -3, At::First, sorted::remove).writing(),
     data("ZREMRANGEBYSCORE", 4, At::First, sorted::remove_between).writing(),
     data("ZSCORE", 3, At::First, sorted::score_of),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_are_in_the_order_of_their_names() {
-        assert!(COMMANDS.is_sorted_by(|one, next| one.name < next.name));
-    }
-}

@@ -25,24 +25,15 @@ pub(super) fn get_range(state: &mut State, words: &Words) -> Outcome {
     let (first, last) = (integer(&words[2])?, integer(&words[3])?);
     let text: Option<&mut Bytes> = state.keys.held(&words[1])?;
     let text = text.map_or(&[][..], |text| text);
-    if first < 0 && last < 0 && first > last {
-        return Ok(Reply::text(""));
-    }
-    // Before its start there is nothing: the last place is the first then.
-    let all = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    let last = if last < 0 { (last + all).max(0) } else { last };
     Ok(Reply::text(&text[places(first, last, text.len())]))
 }
 
 pub(super) fn increase(state: &mut State, words: &Words) -> Outcome {
     let text: Option<&mut Bytes> = state.keys.held(&words[1])?;
     let number = text.as_ref().map_or(Some(0), |text| strict(text));
+    let number = number.and_then(|number| number.checked_add(1));
     let error = "ERR value is not an integer or out of range";
     let number = number.ok_or_else(|| Reply::error(error))?;
-    let overflow = "ERR increment or decrement would overflow";
-    let number = number
-        .checked_add(1)
-        .ok_or_else(|| Reply::error(overflow))?;
     let written = number.to_string().into_bytes();
     match text {
         Some(text) => *text = written,
@@ -51,112 +42,75 @@ pub(super) fn increase(state: &mut State, words: &Words) -> Outcome {
     Ok(Reply::Int(number))
 }
 
-#[derive(Default)]
-struct SetOptions {
-    only_new: bool,
-    only_old: bool,
-    keeps_end: bool,
-    gets: bool,
-    ends: Option<i64>,
-}
-
-impl SetOptions {
-    fn of(words: &[Bytes], now: i64) -> Result<Self, Reply> {
-        let syntax = || Reply::error("ERR syntax error");
-        let (mut options, mut words) = (SetOptions::default(), words.iter());
-        while let Some(word) = words.next() {
-            match word.to_ascii_uppercase().as_slice() {
-                b"NX" if !options.only_old => options.only_new = true,
-                b"XX" if !options.only_new => options.only_old = true,
-                b"KEEPTTL" if options.ends.is_none() => options.keeps_end = true,
-                b"GET" => options.gets = true,
-                unit @ (b"EX" | b"PX" | b"EXAT" | b"PXAT")
-                    if !options.keeps_end && options.ends.is_none() =>
-                {
-                    let time = integer(words.next().ok_or_else(syntax)?)?;
-                    options.ends = Some(end_of(time, unit, now, "set")?);
-                }
-                _ => return Err(syntax()),
-            }
-        }
-        Ok(options)
-    }
-}
-
-/// When a key ends, by a number of that unit.
-fn end_of(time: i64, unit: &[u8], now: i64, command: &str) -> Result<i64, Reply> {
-    let invalid = || Reply::error(format!("ERR invalid expire time in '{command}' command"));
-    let in_seconds = unit.starts_with(b"EX");
-    let is_absolute = unit.ends_with(b"AT");
-    if time <= 0 && command == "set" {
-        return Err(invalid());
-    }
-    let millis = if in_seconds {
-        time.checked_mul(1000)
-    } else {
-        Some(time)
-    };
-    let base = if is_absolute { 0 } else { now };
-    let ends = millis.and_then(|millis| millis.checked_add(base));
-    ends.ok_or_else(invalid)
-}
-
+/// With NX, GET, KEEPTTL, PX or PXAT.
 pub(super) fn set(state: &mut State, words: &Words) -> Outcome {
     let (key, now) = (&words[1], state.keys.now());
-    let options = SetOptions::of(&words[3..], now)?;
     let before = state.keys.get(key);
+    let (mut only_new, mut gets, mut ends) = (false, false, None);
+    let mut options = words[3..].iter();
+    while let Some(word) = options.next() {
+        match word.as_slice() {
+            b"NX" => only_new = true,
+            b"GET" => gets = true,
+            b"KEEPTTL" => ends = before.and_then(|before| before.ends),
+            unit @ (b"PX" | b"PXAT") => {
+                let time = options.next().ok_or_else(syntax)?;
+                ends = Some(end_of(integer(time)?, unit == b"PX", now)?);
+                if ends <= Some(0) || unit == b"PX" && ends <= Some(now) {
+                    return Err(invalid_time());
+                }
+            }
+            _ => return Err(syntax()),
+        }
+    }
     let answer = match before.map(|before| &before.value) {
-        _ if !options.gets => None,
+        _ if !gets => None,
         Some(Value::Text(text)) => Some(Reply::text(text.clone())),
         Some(_) => return Err(Reply::error(WRONG_TYPE)),
         None => Some(Reply::Nil),
     };
-    let is_refused = before.is_some() && options.only_new || before.is_none() && options.only_old;
-    if is_refused {
+    if only_new && before.is_some() {
         return Ok(answer.unwrap_or(Reply::Nil));
     }
-    let kept = before.and_then(|before| before.ends);
-    let ends = options.ends.or(kept.filter(|_| options.keeps_end));
     state.keys.insert(key, Value::Text(words[2].clone()), ends);
     Ok(answer.unwrap_or(OK))
 }
 
+fn syntax() -> Reply {
+    Reply::error("ERR syntax error")
+}
+
+fn invalid_time() -> Reply {
+    Reply::error("ERR invalid expire time")
+}
+
+/// When a key ends, by a number of milliseconds from now, or since 1970.
+fn end_of(time: i64, from_now: bool, now: i64) -> Result<i64, Reply> {
+    let base = if from_now { now } else { 0 };
+    time.checked_add(base).ok_or_else(invalid_time)
+}
+
 pub(super) fn delete(state: &mut State, words: &Words) -> Outcome {
-    let removed = words[1..]
-        .iter()
-        .filter(|key| state.keys.remove(key).is_some());
+    let mut keys = words[1..].iter();
+    let removed = keys.by_ref().filter(|key| state.keys.remove(key).is_some());
     Ok(Reply::count(removed.count()))
 }
 
 pub(super) fn exist(state: &mut State, words: &Words) -> Outcome {
-    let there = words[1..]
-        .iter()
-        .filter(|key| state.keys.get(key).is_some());
+    let keys = words[1..].iter();
+    let there = keys.filter(|key| state.keys.get(key).is_some());
     Ok(Reply::count(there.count()))
 }
 
-pub(super) fn type_of(state: &mut State, words: &Words) -> Outcome {
-    let entry = state.keys.get(&words[1]);
-    let name = entry.map_or("none", |entry| entry.value.name());
-    Ok(Reply::Status(name.into()))
-}
-
-/// PEXPIRE, PEXPIREAT, EXPIRE and EXPIREAT.
+/// PEXPIRE and PEXPIREAT.
 pub(super) fn expire(state: &mut State, words: &Words) -> Outcome {
-    let time = integer(&words[2])?;
-    let name = String::from_utf8_lossy(&words[0]).to_lowercase();
-    let unit = match name.as_str() {
-        "expire" => "EX",
-        "expireat" => "EXAT",
-        "pexpire" => "PX",
-        _ => "PXAT",
-    };
-    let ends = end_of(time, unit.as_bytes(), state.keys.now(), &name)?;
+    let from_now = words[0].eq_ignore_ascii_case(b"PEXPIRE");
+    let ends = end_of(integer(&words[2])?, from_now, state.keys.now())?;
     let is_there = state.keys.get(&words[1]).is_some();
     if is_there {
         state.keys.set_end(&words[1], Some(ends));
     }
-    Ok(Reply::count(usize::from(is_there)))
+    Ok(Reply::count(is_there.into()))
 }
 
 pub(super) fn persist(state: &mut State, words: &Words) -> Outcome {
@@ -165,37 +119,19 @@ pub(super) fn persist(state: &mut State, words: &Words) -> Outcome {
     if has_end {
         state.keys.set_end(&words[1], None);
     }
-    Ok(Reply::count(usize::from(has_end)))
-}
-
-fn left(state: &State, key: &[u8]) -> i64 {
-    let ends = state.keys.get(key).map(|entry| entry.ends);
-    match ends {
-        None => -2,
-        Some(None) => -1,
-        Some(Some(ends)) => ends - state.keys.now(),
-    }
+    Ok(Reply::count(has_end.into()))
 }
 
 pub(super) fn millis_left(state: &mut State, words: &Words) -> Outcome {
-    Ok(Reply::Int(left(state, &words[1])))
-}
-
-pub(super) fn seconds_left(state: &mut State, words: &Words) -> Outcome {
-    let left = left(state, &words[1]);
-    Ok(Reply::Int(if left < 0 {
-        left
-    } else {
-        (left + 500) / 1000
+    let ends = state.keys.get(&words[1]).map(|entry| entry.ends);
+    Ok(Reply::Int(match ends {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(ends)) => ends - state.keys.now(),
     }))
 }
 
 pub(super) fn copy(state: &mut State, words: &Words) -> Outcome {
-    if words[1] == words[2] {
-        return Err(Reply::error(
-            "ERR source and destination objects are the same",
-        ));
-    }
     let is_taken = state.keys.get(&words[2]).is_some();
     let Some(entry) = state.keys.get(&words[1]).filter(|_| !is_taken).cloned() else {
         return Ok(Reply::Int(0));
@@ -204,48 +140,35 @@ pub(super) fn copy(state: &mut State, words: &Words) -> Outcome {
     Ok(Reply::Int(1))
 }
 
-pub(super) fn keys(state: &mut State, words: &Words) -> Outcome {
-    let all = state.keys.iter().map(|(key, _)| key.clone());
-    Ok(Reply::texts(all.filter(|key| matches(&words[1], key))))
-}
-
-pub(super) fn size(state: &mut State, _: &Words) -> Outcome {
-    Ok(Reply::count(state.keys.iter().count()))
-}
-
 pub(super) fn flush(state: &mut State, _: &Words) -> Outcome {
     state.keys.clear();
     Ok(OK)
 }
 
-/// Keys come in the order of a hash, which tells where to go on: so each that stays is told, whatever goes meanwhile.
+/// With MATCH, COUNT and TYPE. Keys come in the order of a hash, which tells where to go on: so each that stays is
+/// told, whatever goes meanwhile.
 pub(super) fn scan(state: &mut State, words: &Words) -> Outcome {
-    let cursor = strict(&words[1]).and_then(|cursor| u64::try_from(cursor).ok());
-    let cursor = cursor.ok_or_else(|| Reply::error("ERR invalid cursor"))?;
+    let cursor = u64::try_from(integer(&words[1])?).unwrap_or(0);
     let (mut pattern, mut count, mut kind) = (&b"*"[..], 10, None);
     for pair in words[2..].chunks(2) {
-        let [option, value] = pair else {
-            return Err(Reply::error("ERR syntax error"));
-        };
-        match option.to_ascii_uppercase().as_slice() {
-            b"MATCH" => pattern = value,
-            b"COUNT" => count = usize::try_from(integer(value)?).unwrap_or(1).max(1),
-            b"TYPE" => kind = Some(value),
-            _ => return Err(Reply::error("ERR syntax error")),
+        match pair {
+            [option, value] if option == b"MATCH" => pattern = value,
+            [option, value] if option == b"COUNT" => {
+                count = usize::try_from(integer(value)?).unwrap_or(1).max(1);
+            }
+            [option, value] if option == b"TYPE" => kind = Some(value),
+            _ => return Err(syntax()),
         }
     }
-    let all = state
-        .keys
-        .iter()
-        .map(|(key, entry)| (hash(key), key, entry));
+    let all = state.keys.iter();
+    let all = all.map(|(key, entry)| (hash(key), key, entry));
     let mut all: Vec<_> = all.filter(|(hash, ..)| *hash >= cursor).collect();
     all.sort_by_key(|(hash, ..)| *hash);
     let end = all.get(count).map_or(0, |(hash, ..)| *hash);
     let page = all.into_iter().filter(|(hash, ..)| end == 0 || *hash < end);
-    let is_wanted = |key: &[u8], name: &str| {
-        kind.is_none_or(|kind| kind.eq_ignore_ascii_case(name.as_bytes())) && matches(pattern, key)
-    };
-    let found = page.filter(|(_, key, entry)| is_wanted(key, entry.value.name()));
+    let found = page.filter(|(_, key, entry)| {
+        kind.is_none_or(|kind| kind == entry.value.name().as_bytes()) && matches(pattern, key)
+    });
     let found = Reply::texts(found.map(|(_, key, _)| key.clone()));
     Ok(Reply::List(vec![Reply::text(end.to_string()), found]))
 }
@@ -253,42 +176,18 @@ pub(super) fn scan(state: &mut State, words: &Words) -> Outcome {
 /// Above 0, and a number that a client reads in whatever type.
 fn hash(key: &[u8]) -> u64 {
     let digest = sha1_smol::Sha1::from(key).digest().bytes();
-    let number = digest[..6]
-        .iter()
-        .fold(0, |number, byte| number << 8 | u64::from(*byte));
-    number + 1
+    let bytes = digest[..6].iter();
+    1 + bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Whether a text has the form of a pattern with `*`, `?`, `[ab]`, `[^a-c]` and `\`.
-pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+/// Whether a text has the form of a pattern with `*` and `\`.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], text) => text.is_empty(),
-        ([b'*', rest @ ..], text) => {
-            (0..=text.len()).any(|skipped| matches(rest, &text[skipped..]))
-        }
-        ([b'?', rest @ ..], [_, text @ ..]) => matches(rest, text),
-        ([b'[', rest @ ..], [byte, text @ ..]) => {
-            let end = rest
-                .iter()
-                .position(|byte| *byte == b']')
-                .unwrap_or(rest.len());
-            let behind = rest.get(end + 1..).unwrap_or_default();
-            is_in(&rest[..end], *byte) && matches(behind, text)
-        }
+        ([b'*', rest @ ..], text) => (0..=text.len()).any(|at| matches(rest, &text[at..])),
         ([b'\\', wanted, rest @ ..] | [wanted, rest @ ..], [byte, text @ ..]) => {
             wanted == byte && matches(rest, text)
         }
         (_, []) => false,
-    }
-}
-
-fn is_in(set: &[u8], byte: u8) -> bool {
-    if let Some(set) = set.strip_prefix(b"^") {
-        return !is_in(set, byte);
-    }
-    match set {
-        [first, b'-', last, rest @ ..] => (first..=last).contains(&&byte) || is_in(rest, byte),
-        [one, rest @ ..] => *one == byte || is_in(rest, byte),
-        [] => false,
     }
 }

@@ -9,11 +9,20 @@ use std::time::Duration;
 use crosslock_world::service::{Host, Io};
 
 use super::group::Group;
-use super::watched::Watched;
+use super::reply::{Outcome, Reply, Words};
+use super::state::{Address, State};
+
+/// What a sentinel tells of the master.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    name: &'static str,
+    address: Address,
+    epoch: u64,
+}
 
 #[derive(Debug)]
 pub(super) struct Watch {
-    members: usize,
+    pub(super) members: usize,
     sentinels: Vec<Sentinel>,
     /// When servers are told to copy the master that don't.
     told_at: Vec<Option<Duration>>,
@@ -25,8 +34,6 @@ pub(super) struct Watch {
 struct Sentinel {
     master: Host,
     epoch: u64,
-    /// The master before, which it shows until then.
-    before: Option<(Host, Duration)>,
     /// When it heard of each server last.
     heard: Vec<Duration>,
     /// When it has a replica take the master's place.
@@ -43,8 +50,6 @@ const QUORUM: usize = 2;
 const ELECTION: std::ops::Range<u64> = 50..800;
 /// How long who has voted for a leader leaves the failover to it.
 const VOTE: Duration = Duration::from_secs(3);
-/// How long the old master is shown, in milliseconds.
-const SHOWN: std::ops::Range<u64> = 20..1_000;
 /// After how long a server is told whom to copy: one that takes itself for the master, and another.
 const DEMOTION: std::ops::Range<u64> = 1_000..8_000;
 const REORDER: std::ops::Range<u64> = 50..2_000;
@@ -58,7 +63,6 @@ impl Watch {
         let sentinel = Sentinel {
             master: 0,
             epoch: 0,
-            before: None,
             heard: vec![Duration::ZERO; members],
             elects_at: None,
             has_voted_until: Duration::ZERO,
@@ -80,9 +84,11 @@ impl Watch {
 
     /// A sentinel that stood still, or wasn't there, has missed nobody yet.
     pub(super) fn begin_anew(&mut self, host: Host, now: Duration) {
-        let sentinel = &mut self.sentinels[host - self.members];
-        sentinel.heard.fill(now);
-        sentinel.elects_at = None;
+        if let Some(at) = host.checked_sub(self.members) {
+            let sentinel = &mut self.sentinels[at];
+            sentinel.heard.fill(now);
+            sentinel.elects_at = None;
+        }
     }
 
     pub(super) fn newest_master(&self) -> Host {
@@ -90,19 +96,15 @@ impl Watch {
         newest.map_or(0, |one| one.master)
     }
 
-    /// What a sentinel tells, by its host.
-    pub(super) fn told(&self, host: Host, name: &str, addresses: &[(String, u16)]) -> Watched {
-        let sentinel = &self.sentinels[host - self.members];
-        let shown = sentinel
-            .before
-            .map_or(sentinel.master, |(before, _)| before);
-        Watched {
-            name: name.to_owned(),
-            address: addresses[sentinel.master].clone(),
-            shown: addresses[shown].clone(),
-            epoch: sentinel.epoch,
-            replicas: self.members - 1,
-            is_down: sentinel.elects_at.is_some(),
+    /// Has each sentinel answer by what it knows.
+    pub(super) fn tell(&self, group: &mut Group, name: &'static str) {
+        for (host, sentinel) in (self.members..).zip(&self.sentinels) {
+            let (address, epoch) = (group.address(sentinel.master), sentinel.epoch);
+            group.nodes[host].state.watched = Some(Watched {
+                name,
+                address,
+                epoch,
+            });
         }
     }
 
@@ -122,10 +124,7 @@ impl Watch {
             }
         }
         self.set_right(group, io);
-        let is_settled = self
-            .sentinels
-            .iter()
-            .all(|one| one.epoch == self.epoch && one.before.is_none());
+        let is_settled = self.sentinels.iter().all(|one| one.epoch == self.epoch);
         let are_right = (0..self.members).all(|member| self.is_right(member, group));
         !(group.is_sound() && is_settled && are_right)
     }
@@ -143,11 +142,9 @@ impl Watch {
             let is_news = epoch > self.sentinels[at].epoch;
             if is_news && group.hears(host, self.members + other) && io.random.u8(..4) == 0 {
                 let sentinel = &mut self.sentinels[at];
-                (sentinel.master, sentinel.epoch, sentinel.before) = (master, epoch, None);
+                (sentinel.master, sentinel.epoch) = (master, epoch);
             }
         }
-        let sentinel = &mut self.sentinels[at];
-        sentinel.before = sentinel.before.filter(|(_, until)| *until > io.now);
     }
 
     fn is_down(&self, at: usize, member: Host, now: Duration) -> bool {
@@ -194,10 +191,8 @@ impl Watch {
             self.sentinels[voter].has_voted_until = io.now + VOTE;
         }
         self.epoch += 1;
-        let shown = io.now + millis(io, SHOWN);
         let sentinel = &mut self.sentinels[at];
         (sentinel.master, sentinel.epoch) = (best, self.epoch);
-        sentinel.before = Some((before, shown));
         io.log(format!(
             "sentinel {host}: {best} is the master instead of {before}, epoch {}",
             self.epoch
@@ -250,5 +245,22 @@ impl Watch {
                 group.nodes[member].close_clients();
             }
         }
+    }
+}
+
+/// SENTINEL MASTER and GET-MASTER-ADDR-BY-NAME.
+pub(super) fn ask(state: &mut State, words: &Words) -> Outcome {
+    let refused = || Reply::error("ERR unknown command");
+    let Watched {
+        name,
+        address: (host, port),
+        epoch,
+    } = state.watched.as_ref().ok_or_else(refused)?;
+    let (port, epoch) = (port.to_string(), epoch.to_string());
+    match words[1].as_slice() {
+        _ if words[2] != name.as_bytes() => Err(Reply::error("ERR No such master with that name")),
+        b"MASTER" => Ok(Reply::texts(["name", name, "config-epoch", &epoch])),
+        b"GET-MASTER-ADDR-BY-NAME" => Ok(Reply::texts([host.clone(), port])),
+        _ => Err(refused()),
     }
 }

@@ -5,7 +5,8 @@ use crosslock_world::service::{Connection, Io};
 use super::ZooKeeper;
 use super::client::Waiting;
 use super::jute::{Reader, Writer, answer, error, op};
-use super::tree::{Node, allows, right};
+use super::tree::Node;
+use super::watches::Watched;
 
 impl ZooKeeper {
     /// The leader has answered the first that waits.
@@ -85,30 +86,25 @@ impl ZooKeeper {
         }
         let path = text()?;
         let watches = record.flag().ok_or(error::MARSHALLING)?;
-        let node = member.tree.get(&path).ok_or(error::NO_NODE);
+        let node = member.tree.nodes.get(&path).ok_or(error::NO_NODE);
         if kind == op::EXISTS {
             // Also of a node that isn't there.
             if watches {
-                member.watches.watch_data(&path, connection);
+                member.watches.watch(Watched::Data, &path, connection);
             }
             node?.write_stat(&mut found);
             return Ok(found.take());
         }
         let node = node?;
-        if !allows(&node.acl, right::READ, &client.logins) {
-            return Err(error::NO_AUTH);
-        }
         match kind {
-            op::GET_DATA => _ = found.buffer(node.data.as_deref()),
+            op::GET_DATA => _ = found.buffer(&node.data),
             _ => write_children(node, io, &mut found),
         }
-        if kind != op::GET_CHILDREN {
-            node.write_stat(&mut found);
-        }
+        node.write_stat(&mut found);
         match kind {
             _ if !watches => {}
-            op::GET_DATA => member.watches.watch_data(&path, connection),
-            _ => member.watches.watch_children(&path, connection),
+            op::GET_DATA => member.watches.watch(Watched::Data, &path, connection),
+            _ => member.watches.watch(Watched::Children, &path, connection),
         }
         Ok(found.take())
     }

@@ -1,8 +1,8 @@
 //! What a transaction does to what a server holds. The same does the same at every server.
 
 use super::change::{Action, Applied, Change, Event, Happened, Transaction, flag};
-use super::jute::{Reader, Writer, error, op};
-use super::tree::{Acl, CONTAINER, Login, Node, Tree, allows, is_valid, right, split};
+use super::jute::{Writer, error, op};
+use super::tree::{CONTAINER, Node, Tree, split};
 
 impl Tree {
     pub(super) fn apply(&mut self, transaction: &Transaction) -> Applied {
@@ -21,6 +21,9 @@ impl Tree {
     }
 }
 
+/// Of which kind an answer is in a multi, and the answer; or an error.
+type Done = Result<(i32, Writer), i32>;
+
 /// A transaction that is being carried out.
 struct Doing<'a> {
     tree: &'a mut Tree,
@@ -32,223 +35,140 @@ struct Doing<'a> {
 
 impl Doing<'_> {
     fn all(&mut self) -> Result<Vec<u8>, i32> {
-        let Transaction {
-            session, refused, ..
-        } = *self.transaction;
-        match &self.transaction.action {
-            Action::Request {
-                kind: op::MULTI,
-                body,
-            } => self.multi(&Change::read_multi(&mut Reader(body)).ok_or(error::MARSHALLING)?),
-            _ if refused.is_some() => Err(refused.unwrap_or_default()),
-            Action::OpenSession { timeout } => {
+        let session = self.transaction.session;
+        match (&self.transaction.action, self.transaction.refused) {
+            (Action::Multi(changes), refused) => return self.multi(changes, refused),
+            (_, Some(refused)) => return Err(refused),
+            (Action::OpenSession { timeout }, _) => {
                 self.tree.sessions.insert(session, *timeout);
-                Ok(Vec::new())
             }
-            Action::CloseSession => {
+            (Action::CloseSession, _) => {
                 self.tree.sessions.remove(&session);
                 for path in self.tree.ephemerals_of(session) {
                     self.remove(&path);
                 }
-                Ok(Vec::new())
             }
-            Action::Request { kind, body } => {
-                let change = Change::read(*kind, &mut Reader(body)).ok_or(error::MARSHALLING)?;
-                self.one(&change).map(|(_, body)| body)
+            (Action::Change(change), _) => {
+                return self.one(change).map(|(_, mut body)| body.take());
             }
-            Action::DeleteContainer { path } => {
-                let node = self.tree.nodes.get(path).ok_or(error::NO_NODE)?;
-                if !node.children.is_empty() {
+            (Action::DeleteContainer { path }, _) => {
+                if !self.find(path)?.children.is_empty() {
                     return Err(error::NOT_EMPTY);
                 }
                 self.remove(path);
-                Ok(Vec::new())
             }
         }
+        Ok(Vec::new())
     }
 
     /// Does all, or nothing. It is answered without an error in the head.
-    fn multi(&mut self, changes: &[Change]) -> Result<Vec<u8>, i32> {
+    fn multi(&mut self, changes: &[Change], refused: Option<i32>) -> Result<Vec<u8>, i32> {
         let mut answer = Writer::default();
-        let mut refused = None;
         for (place, change) in changes.iter().enumerate() {
-            match self
-                .transaction
-                .refused
-                .map_or_else(|| self.one(change), Err)
-            {
-                Ok((kind, body)) => answer.int(kind).flag(false).int(error::OK).raw(&body),
+            let done = refused.map_or_else(|| self.one(change), Err);
+            match done {
+                Ok((kind, mut body)) => {
+                    answer
+                        .int(kind)
+                        .flag(false)
+                        .int(error::OK)
+                        .raw(&body.take());
+                }
                 Err(error::SESSION_MOVED) => return Err(error::SESSION_MOVED),
                 Err(code) => {
-                    refused = Some((place, code));
+                    answer = Writer::default();
+                    self.undo(changes.len(), place, code, &mut answer);
                     break;
                 }
-            };
-        }
-        if let Some((place, code)) = refused {
-            self.events.clear();
-            while let Some((path, node)) = self.undo.pop() {
-                match node {
-                    Some(node) => self.tree.nodes.insert(path, node),
-                    None => self.tree.nodes.remove(&path),
-                };
-            }
-            answer = Writer::default();
-            for other in 0..changes.len() {
-                let code = match other {
-                    _ if other < place => error::OK,
-                    _ if other == place => code,
-                    _ => error::NOT_TRIED,
-                };
-                answer.int(op::ERROR).flag(false).int(code).int(code);
             }
         }
         Ok(answer.int(-1).flag(true).int(-1).take())
     }
 
-    /// Returns of which kind the answer is in a multi, and the answer.
-    fn one(&mut self, change: &Change) -> Result<(i32, Vec<u8>), i32> {
-        match change {
-            Change::Create {
-                kind,
-                path,
-                data,
-                acl,
-                flags,
-            } => self.create(*kind, path, data.as_ref(), acl, *flags),
-            Change::Delete { path, version } => self.delete(path, *version),
-            Change::Set {
-                path,
-                data,
-                version,
-            } => self.set(path, data.as_ref(), *version),
-            Change::Check { path, .. } if !is_valid(path) => Err(error::BAD_ARGUMENTS),
-            Change::Check { path, version } => {
-                let node = self.find(path, right::READ)?;
-                check_version(node, *version)?;
-                Ok((op::CHECK, Vec::new()))
-            }
+    /// The change at that place is refused, and with it all.
+    fn undo(&mut self, changes: usize, place: usize, code: i32, answer: &mut Writer) {
+        self.events.clear();
+        while let Some((path, node)) = self.undo.pop() {
+            match node {
+                Some(node) => self.tree.nodes.insert(path, node),
+                None => self.tree.nodes.remove(&path),
+            };
+        }
+        for other in 0..changes {
+            let code = match other.cmp(&place) {
+                std::cmp::Ordering::Less => error::OK,
+                std::cmp::Ordering::Equal => code,
+                std::cmp::Ordering::Greater => error::NOT_TRIED,
+            };
+            answer.int(op::ERROR).flag(false).int(code).int(code);
         }
     }
 
-    fn create(
-        &mut self,
-        kind: i32,
-        path: &str,
-        data: Option<&Vec<u8>>,
-        acl: &[(i32, Login)],
-        flags: i32,
-    ) -> Result<(i32, Vec<u8>), i32> {
-        if !(0..=flag::CONTAINER).contains(&flags) {
-            return Err(error::BAD_ARGUMENTS);
+    fn one(&mut self, change: &Change) -> Done {
+        let Change { kind, path, .. } = change;
+        let mut answer = Writer::default();
+        if matches!(*kind, op::CREATE2 | op::CREATE_CONTAINER) {
+            return self.create(change);
         }
-        let (parent, _) = split(path).ok_or(error::BAD_ARGUMENTS)?;
-        let acl = self.rights(acl)?;
-        let above = self.find(parent, right::CREATE)?;
-        let has_flag = |flag| flags != flag::CONTAINER && flags & flag != 0;
-        let path = match has_flag(flag::SEQUENTIAL) {
-            true => format!("{path}{:010}", above.creations),
-            false => path.to_owned(),
+        let node = self.find(path)?;
+        if change.version != -1 && change.version != node.version {
+            return Err(error::BAD_VERSION);
+        }
+        match *kind {
+            op::DELETE if !node.children.is_empty() => return Err(error::NOT_EMPTY),
+            op::DELETE => self.remove(path),
+            op::SET_DATA => {
+                self.remember(path);
+                let Transaction { zxid, time, .. } = *self.transaction;
+                if let Some(node) = self.tree.nodes.get_mut(path) {
+                    node.data.clone_from(&change.data);
+                    node.version += 1;
+                    (node.mzxid, node.mtime) = (zxid, time);
+                    node.write_stat(&mut answer);
+                }
+                self.tell(Happened::Changed, path);
+            }
+            _ => {}
+        }
+        Ok((*kind, answer))
+    }
+
+    fn create(&mut self, change: &Change) -> Done {
+        let flags = change.flags;
+        let (parent, _) = split(&change.path).ok_or(error::BAD_ARGUMENTS)?;
+        let above = self.find(parent)?;
+        let is_container = flags == flag::CONTAINER;
+        let path = match flags & flag::SEQUENTIAL {
+            0 => change.path.clone(),
+            _ => format!("{}{:010}", change.path, above.creations),
         };
-        if !is_valid(&path) {
-            return Err(error::BAD_ARGUMENTS);
-        }
         if self.tree.nodes.contains_key(&path) {
             return Err(error::NODE_EXISTS);
         }
         if above.is_ephemeral() {
             return Err(error::NO_CHILDREN_FOR_EPHEMERALS);
         }
-        let owner = match () {
-            () if kind == op::CREATE_CONTAINER => CONTAINER,
-            () if has_flag(flag::EPHEMERAL) => self.transaction.session,
-            () => 0,
+        let owner = match flags & flag::EPHEMERAL {
+            _ if is_container => CONTAINER,
+            0 => 0,
+            _ => self.transaction.session,
         };
         let mut node = Node::new(self.transaction.zxid, self.transaction.time, owner);
-        (node.data, node.acl) = (data.cloned(), acl);
+        node.data.clone_from(&change.data);
         let mut answer = Writer::default();
         answer.text(&path);
-        if kind != op::CREATE {
+        // In a multi the flags alone say what it is, and only a container's answer has more than the path.
+        let is_multi = matches!(self.transaction.action, Action::Multi(_));
+        let is_short = is_multi && !is_container;
+        if !is_short {
             node.write_stat(&mut answer);
         }
         self.insert(path, node);
-        let kind = if kind == op::CREATE {
-            kind
-        } else {
-            op::CREATE2
-        };
-        Ok((kind, answer.take()))
+        Ok((if is_short { op::CREATE } else { op::CREATE2 }, answer))
     }
 
-    /// What is said of whoever is logged in is said of the logins.
-    fn rights(&self, acl: &[(i32, Login)]) -> Result<Acl, i32> {
-        let mut all = Vec::new();
-        for (rights, (scheme, id)) in acl {
-            match (&**scheme, &**id) {
-                ("auth", _) if !self.transaction.logins.is_empty() => {
-                    let logins = self.transaction.logins.iter();
-                    all.extend(logins.map(|login| (*rights, login.clone())));
-                }
-                ("world", "anyone") | ("digest", _) => {
-                    all.push((*rights, (scheme.clone(), id.clone())));
-                }
-                _ => return Err(error::INVALID_ACL),
-            }
-        }
-        if all.is_empty() {
-            Err(error::INVALID_ACL)
-        } else {
-            Ok(all)
-        }
-    }
-
-    fn delete(&mut self, path: &str, version: i32) -> Result<(i32, Vec<u8>), i32> {
-        let is_own = matches!(
-            path,
-            "/" | "/zookeeper" | "/zookeeper/config" | "/zookeeper/quota"
-        );
-        let (parent, _) = split(path)
-            .filter(|_| !is_own)
-            .ok_or(error::BAD_ARGUMENTS)?;
-        self.find(parent, right::DELETE)?;
-        let node = self.tree.nodes.get(path).ok_or(error::NO_NODE)?;
-        check_version(node, version)?;
-        if !node.children.is_empty() {
-            return Err(error::NOT_EMPTY);
-        }
-        self.remove(path);
-        Ok((op::DELETE, Vec::new()))
-    }
-
-    fn set(
-        &mut self,
-        path: &str,
-        data: Option<&Vec<u8>>,
-        version: i32,
-    ) -> Result<(i32, Vec<u8>), i32> {
-        if !is_valid(path) {
-            return Err(error::BAD_ARGUMENTS);
-        }
-        check_version(self.find(path, right::WRITE)?, version)?;
-        self.remember(path);
-        let Transaction { zxid, time, .. } = *self.transaction;
-        let mut answer = Writer::default();
-        if let Some(node) = self.tree.nodes.get_mut(path) {
-            node.data = data.cloned();
-            node.version += 1;
-            (node.mzxid, node.mtime) = (zxid, time);
-            node.write_stat(&mut answer);
-        }
-        self.tell(Happened::Changed, path);
-        Ok((op::SET_DATA, answer.take()))
-    }
-
-    fn find(&self, path: &str, right: i32) -> Result<&Node, i32> {
-        let node = self.tree.get(path).ok_or(error::NO_NODE)?;
-        match allows(&node.acl, right, &self.transaction.logins) {
-            true => Ok(node),
-            false => Err(error::NO_AUTH),
-        }
+    fn find(&self, path: &str) -> Result<&Node, i32> {
+        self.tree.nodes.get(path).ok_or(error::NO_NODE)
     }
 
     fn insert(&mut self, path: String, node: Node) {
@@ -277,14 +197,8 @@ impl Doing<'_> {
     }
 
     fn tell(&mut self, happened: Happened, path: &str) {
-        if let Some(node) = self.tree.nodes.get(path) {
-            let (path, acl) = (path.to_owned(), node.acl.clone());
-            self.events.push(Event {
-                happened,
-                path,
-                acl,
-            });
-        }
+        let path = path.to_owned();
+        self.events.push(Event { happened, path });
     }
 
     fn tell_parent(&mut self, path: &str) {
@@ -305,23 +219,9 @@ impl Doing<'_> {
 
     /// For the case that a later change is refused.
     fn remember(&mut self, path: &str) {
-        if matches!(
-            self.transaction.action,
-            Action::Request {
-                kind: op::MULTI,
-                ..
-            }
-        ) {
+        if matches!(self.transaction.action, Action::Multi(_)) {
             let node = self.tree.nodes.get(path).cloned();
             self.undo.push((path.to_owned(), node));
         }
-    }
-}
-
-fn check_version(node: &Node, version: i32) -> Result<(), i32> {
-    match version {
-        -1 => Ok(()),
-        version if version == node.version => Ok(()),
-        _ => Err(error::BAD_VERSION),
     }
 }

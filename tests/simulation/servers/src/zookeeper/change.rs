@@ -1,7 +1,6 @@
 //! Transactions, and the changes that clients ask for.
 
 use super::jute::{Reader, op};
-use super::tree::{Acl, Login};
 
 /// What is done at every server, in the order of the `zxid`.
 #[derive(Clone, Debug)]
@@ -10,7 +9,6 @@ pub(super) struct Transaction {
     /// In milliseconds, by the leader's clock.
     pub(super) time: i64,
     pub(super) session: i64,
-    pub(super) logins: Vec<Login>,
     /// Why the leader refuses it before it looks at what it is.
     pub(super) refused: Option<i32>,
     pub(super) action: Action,
@@ -22,11 +20,9 @@ pub(super) enum Action {
         timeout: i32,
     },
     CloseSession,
-    /// What a client has asked for, as it was written.
-    Request {
-        kind: i32,
-        body: Vec<u8>,
-    },
+    Change(Change),
+    /// All of them, or nothing.
+    Multi(Vec<Change>),
     DeleteContainer {
         path: String,
     },
@@ -35,7 +31,7 @@ pub(super) enum Action {
 /// What happened to a node: that is what its watchers are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Happened {
-    Created,
+    Created = 1,
     Deleted,
     Changed,
     /// A child of it was made or deleted.
@@ -46,8 +42,6 @@ pub(super) enum Happened {
 pub(super) struct Event {
     pub(super) happened: Happened,
     pub(super) path: String,
-    /// Nobody is told who can't read the node.
-    pub(super) acl: Acl,
 }
 
 /// What came of a transaction.
@@ -58,28 +52,15 @@ pub(super) struct Applied {
     pub(super) answer: Result<Vec<u8>, i32>,
 }
 
-/// What a client wants to have changed.
-pub(super) enum Change {
-    Create {
-        kind: i32,
-        path: String,
-        data: Option<Vec<u8>>,
-        acl: Acl,
-        flags: i32,
-    },
-    Delete {
-        path: String,
-        version: i32,
-    },
-    Set {
-        path: String,
-        data: Option<Vec<u8>>,
-        version: i32,
-    },
-    Check {
-        path: String,
-        version: i32,
-    },
+/// What a client wants to have changed: what isn't asked for that kind of change is empty.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) kind: i32,
+    pub(super) path: String,
+    pub(super) data: Vec<u8>,
+    /// Of a node that is made.
+    pub(super) flags: i32,
+    pub(super) version: i32,
 }
 
 /// The flags of nodes that are made.
@@ -89,65 +70,50 @@ pub(super) mod flag {
     pub(in super::super) const CONTAINER: i32 = 4;
 }
 
-impl Change {
+impl Action {
+    /// `None`: it is no change.
     pub(super) fn read(kind: i32, from: &mut Reader<'_>) -> Option<Self> {
-        let path = from.text()?;
-        let bytes = |from: &mut Reader<'_>| Some(from.buffer()?.map(<[u8]>::to_vec));
-        Some(match kind {
-            op::CREATE | op::CREATE2 | op::CREATE_CONTAINER => Change::Create {
-                kind,
-                path,
-                data: bytes(from)?,
-                acl: (0..from.int()?)
-                    .map(|_| Some((from.int()?, (from.text()?, from.text()?))))
-                    .collect::<Option<_>>()?,
-                flags: from.int()?,
-            },
-            op::DELETE => Change::Delete {
-                path,
-                version: from.int()?,
-            },
-            op::SET_DATA => Change::Set {
-                path,
-                data: bytes(from)?,
-                version: from.int()?,
-            },
-            op::CHECK => Change::Check {
-                path,
-                version: from.int()?,
-            },
-            _ => return None,
-        })
-    }
-
-    pub(super) fn read_multi(from: &mut Reader<'_>) -> Option<Vec<Self>> {
-        let mut all = Vec::new();
-        loop {
-            let (kind, is_end, _error) = (from.int()?, from.flag()?, from.int()?);
-            if is_end {
-                return Some(all);
+        match kind {
+            op::CLOSE_SESSION => Some(Action::CloseSession),
+            op::MULTI => {
+                let mut all = Vec::new();
+                loop {
+                    let (kind, is_end, _error) = (from.int()?, from.flag()?, from.int()?);
+                    if is_end {
+                        return Some(Action::Multi(all));
+                    }
+                    all.push(Change::read(kind, from)?);
+                }
             }
-            all.push(match Change::read(kind, from)? {
-                // There the flags alone say what it is.
-                Change::Create {
-                    path,
-                    data,
-                    acl,
-                    flags,
-                    ..
-                } => Change::Create {
-                    kind: if flags == flag::CONTAINER {
-                        op::CREATE_CONTAINER
-                    } else {
-                        op::CREATE
-                    },
-                    path,
-                    data,
-                    acl,
-                    flags,
-                },
-                other => other,
-            });
+            _ => Change::read(kind, from).map(Action::Change),
         }
+    }
+}
+
+impl Change {
+    fn read(kind: i32, from: &mut Reader<'_>) -> Option<Self> {
+        let path = from.text()?;
+        let (mut data, mut flags, mut version) = (Vec::new(), 0, -1);
+        if matches!(kind, op::CREATE2 | op::CREATE_CONTAINER | op::SET_DATA) {
+            data = from.buffer()?.to_vec();
+        }
+        match kind {
+            op::CREATE2 | op::CREATE_CONTAINER => {
+                // Everybody has all rights.
+                for _ in 0..from.int()? {
+                    (from.int()?, from.text()?, from.text()?);
+                }
+                flags = from.int()?;
+            }
+            op::DELETE | op::SET_DATA | op::CHECK => version = from.int()?,
+            _ => return None,
+        }
+        Some(Change {
+            kind,
+            path,
+            data,
+            flags,
+            version,
+        })
     }
 }

@@ -2,15 +2,12 @@
 
 use std::collections::VecDeque;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use crosslock_world::service::{Connection, Host, Io};
 
 use super::ZooKeeper;
 use super::change::Action;
-use super::jute::{Reader, Writer, answer, error, op};
+use super::jute::{Reader, Writer, op};
 use super::member::{Role, ToLeader};
-use super::tree::Login;
 
 /// A connection, as its server has it.
 #[derive(Debug)]
@@ -20,7 +17,6 @@ pub(super) struct Client {
     pub(super) phase: Phase,
     pub(super) session: i64,
     pub(super) timeout: i32,
-    pub(super) logins: Vec<Login>,
     /// What isn't answered, in the order of the answers.
     pub(super) waiting: VecDeque<Waiting>,
 }
@@ -42,24 +38,12 @@ pub(super) enum Waiting {
 }
 
 /// What a server answers by itself.
-const LOOKS: [i32; 6] = [
+const LOOKS: [i32; 5] = [
     op::EXISTS,
     op::GET_DATA,
-    op::GET_CHILDREN,
     op::GET_CHILDREN2,
     op::PING,
     op::SYNC,
-];
-
-/// What is a transaction.
-const CHANGES: [i32; 7] = [
-    op::CREATE,
-    op::CREATE2,
-    op::CREATE_CONTAINER,
-    op::DELETE,
-    op::SET_DATA,
-    op::MULTI,
-    op::CLOSE_SESSION,
 ];
 
 impl Client {
@@ -70,7 +54,6 @@ impl Client {
             phase: Phase::New,
             session: 0,
             timeout: 0,
-            logins: Vec::new(),
             waiting: VecDeque::new(),
         }
     }
@@ -105,11 +88,6 @@ impl ZooKeeper {
     /// Takes all frames that have come.
     fn feed(&mut self, io: &mut Io<'_>, connection: Connection) {
         while let Some(client) = self.clients.get_mut(&connection) {
-            if client.phase == Phase::New && client.input.starts_with(b"srvr") {
-                let text = self.srvr(connection);
-                io.send(connection, text.into_bytes());
-                return self.hang_up(io, connection);
-            }
             if client.phase == Phase::Opening {
                 return;
             }
@@ -129,31 +107,11 @@ impl ZooKeeper {
         }
     }
 
-    fn srvr(&self, connection: Connection) -> String {
-        let at = self.clients[&connection].at;
-        let mode = match self.members[at].role {
-            Role::Looking => {
-                return "This ZooKeeper instance is not currently serving requests\n".into();
-            }
-            _ if self.members.len() == 1 => "standalone",
-            Role::Following(_) => "follower",
-            Role::Leading(_) => "leader",
-        };
-        let (zxid, nodes) = (
-            self.members[at].tree.zxid,
-            self.members[at].tree.nodes.len(),
-        );
-        format!(
-            "Zookeeper version: 3.9.4-simulated, built on 2025-08-19 19:53 UTC\n\
-             Zxid: {zxid:#x}\nMode: {mode}\nNode count: {nodes}\n"
-        )
-    }
-
     /// `None`: it is refused.
     fn shake_hands(&mut self, io: &mut Io<'_>, connection: Connection, frame: &[u8]) -> Option<()> {
         let mut record = Reader(frame);
         let (_version, seen, timeout) = (record.int()?, record.long()?, record.int()?);
-        let (session, given) = (record.long()?, record.buffer()?.unwrap_or_default());
+        let (session, given) = (record.long()?, record.buffer()?);
         let client = self.clients.get_mut(&connection)?;
         let at = client.at;
         if seen > self.members[at].tree.zxid {
@@ -198,9 +156,9 @@ impl ZooKeeper {
         match is_valid {
             true => {
                 record.int(0).int(client.timeout).long(client.session);
-                record.buffer(Some(&password(client.session)))
+                record.buffer(&password(client.session))
             }
-            false => record.int(0).int(0).long(0).buffer(Some(&[0; 16])),
+            false => record.int(0).int(0).long(0).buffer(&[0; 16]),
         };
         client.phase = Phase::Open;
         io.send(connection, record.flag(false).frame());
@@ -217,9 +175,6 @@ impl ZooKeeper {
         let body = record.0.to_vec();
         let client = self.clients.get_mut(&connection)?;
         let (at, session, timeout) = (client.at, client.session, client.timeout);
-        if kind == op::AUTH {
-            return self.log_in(io, connection, xid, &body);
-        }
         self.touch(io, at, session, timeout);
         let waiting = &mut self.clients.get_mut(&connection)?.waiting;
         if kind == op::SYNC && matches!(self.members[at].role, Role::Following(_)) {
@@ -228,42 +183,12 @@ impl ZooKeeper {
         } else if LOOKS.contains(&kind) {
             waiting.push_back(Waiting::Local { xid, kind, body });
             self.answer_local(io, connection);
-        } else if CHANGES.contains(&kind) {
+        } else {
+            let action = Action::read(kind, &mut record)?;
             let path = Vec::new();
             waiting.push_back(Waiting::Ordered { xid, path });
-            let action = match kind {
-                op::CLOSE_SESSION => Action::CloseSession,
-                _ => Action::Request { kind, body },
-            };
             self.propose(io, connection, action);
-        } else {
-            io.send(connection, answer(xid, -1, error::UNIMPLEMENTED, &[]));
-            return None;
         }
-        Some(())
-    }
-
-    fn log_in(
-        &mut self,
-        io: &mut Io<'_>,
-        connection: Connection,
-        xid: i32,
-        body: &[u8],
-    ) -> Option<()> {
-        let mut record = Reader(body);
-        let (_, scheme, proof) = (record.int()?, record.text()?, record.text()?);
-        if scheme != "digest" {
-            io.send(connection, answer(xid, 0, error::AUTH_FAILED, &[]));
-            return None;
-        }
-        let (user, _) = proof.split_once(':').unwrap_or((&proof, ""));
-        let digest = sha1_smol::Sha1::from(&proof).digest().bytes();
-        let login = (scheme, format!("{user}:{}", STANDARD.encode(digest)));
-        let logins = &mut self.clients.get_mut(&connection)?.logins;
-        if !logins.contains(&login) {
-            logins.push(login);
-        }
-        io.send(connection, answer(xid, 0, error::OK, &[]));
         Some(())
     }
 
@@ -279,17 +204,9 @@ impl ZooKeeper {
     }
 }
 
-/// By which a server knows a session again: it makes it of the id, by Java's random numbers.
+/// By which a server knows a session again.
 fn password(session: i64) -> [u8; 16] {
-    const SECRET: i64 = 0xB341_5C00;
-    const FACTOR: u64 = 0x5_DEEC_E66D;
-    const MASK: u64 = (1 << 48) - 1;
-    let mut state = ((session ^ SECRET).cast_unsigned() ^ FACTOR) & MASK;
-    let mut password = [0; 16];
-    for bytes in password.chunks_mut(4) {
-        state = state.wrapping_mul(FACTOR).wrapping_add(0xB) & MASK;
-        let next = u32::try_from(state >> 16).expect("of 48 bits");
-        bytes.copy_from_slice(&next.to_le_bytes());
-    }
+    let mut password = [0x5a; 16];
+    password[..8].copy_from_slice(&session.to_be_bytes());
     password
 }

@@ -26,16 +26,13 @@ impl<'a> Reader<'a> {
         Some(self.take(1)? != [0])
     }
 
-    /// Bytes, or none at all, which is another thing than no bytes.
-    pub(super) fn buffer(&mut self) -> Option<Option<&'a [u8]>> {
-        match self.int()? {
-            -1 => Some(None),
-            length => self.take(usize::try_from(length).ok()?).map(Some),
-        }
+    pub(super) fn buffer(&mut self) -> Option<&'a [u8]> {
+        let length = self.int()?;
+        self.take(usize::try_from(length).ok()?)
     }
 
     pub(super) fn text(&mut self) -> Option<String> {
-        let bytes = self.buffer()?.unwrap_or_default();
+        let bytes = self.buffer()?;
         String::from_utf8(bytes.to_vec()).ok()
     }
 }
@@ -61,15 +58,12 @@ impl Writer {
         self.int(i32::try_from(length).expect("shorter than 2 GB"))
     }
 
-    pub(super) fn buffer(&mut self, bytes: Option<&[u8]>) -> &mut Self {
-        match bytes {
-            None => self.int(-1),
-            Some(bytes) => self.length(bytes.len()).raw(bytes),
-        }
+    pub(super) fn buffer(&mut self, bytes: &[u8]) -> &mut Self {
+        self.length(bytes.len()).raw(bytes)
     }
 
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
-        self.buffer(Some(text.as_bytes()))
+        self.buffer(text.as_bytes())
     }
 
     pub(super) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
@@ -84,7 +78,7 @@ impl Writer {
     /// With its length in front, as it is sent.
     pub(super) fn frame(&mut self) -> Vec<u8> {
         let record = self.take();
-        Writer::default().buffer(Some(&record)).take()
+        Writer::default().buffer(&record).take()
     }
 }
 
@@ -102,7 +96,6 @@ pub(super) mod op {
     pub(in super::super) const EXISTS: i32 = 3;
     pub(in super::super) const GET_DATA: i32 = 4;
     pub(in super::super) const SET_DATA: i32 = 5;
-    pub(in super::super) const GET_CHILDREN: i32 = 8;
     pub(in super::super) const SYNC: i32 = 9;
     pub(in super::super) const PING: i32 = 11;
     pub(in super::super) const GET_CHILDREN2: i32 = 12;
@@ -110,7 +103,6 @@ pub(super) mod op {
     pub(in super::super) const MULTI: i32 = 14;
     pub(in super::super) const CREATE2: i32 = 15;
     pub(in super::super) const CREATE_CONTAINER: i32 = 19;
-    pub(in super::super) const AUTH: i32 = 100;
     pub(in super::super) const CLOSE_SESSION: i32 = -11;
 }
 
@@ -120,17 +112,13 @@ pub(super) mod error {
     /// Of what stands in a multi behind the change that was refused.
     pub(in super::super) const NOT_TRIED: i32 = -2;
     pub(in super::super) const MARSHALLING: i32 = -5;
-    pub(in super::super) const UNIMPLEMENTED: i32 = -6;
     pub(in super::super) const BAD_ARGUMENTS: i32 = -8;
     pub(in super::super) const NO_NODE: i32 = -101;
-    pub(in super::super) const NO_AUTH: i32 = -102;
     pub(in super::super) const BAD_VERSION: i32 = -103;
     pub(in super::super) const NO_CHILDREN_FOR_EPHEMERALS: i32 = -108;
     pub(in super::super) const NODE_EXISTS: i32 = -110;
     pub(in super::super) const NOT_EMPTY: i32 = -111;
     pub(in super::super) const SESSION_EXPIRED: i32 = -112;
-    pub(in super::super) const INVALID_ACL: i32 = -114;
-    pub(in super::super) const AUTH_FAILED: i32 = -115;
     /// Closes the connection instead of being told.
     pub(in super::super) const SESSION_MOVED: i32 = -118;
 }

@@ -6,9 +6,8 @@ use crosslock_world::service::{Connection, Host, Io};
 
 use super::change::{Action, Transaction};
 use super::member::{
-    Committed, FromLeader, Leadership, Member, Pending, Proposal, Role, ToLeader, Tracked, ends_at,
+    FromLeader, Leadership, Member, Pending, Proposal, Role, ToLeader, Tracked, ends_at,
 };
-use super::tree::{allows, right};
 use super::{SWEEPS_EACH, ZooKeeper};
 
 /// How long a message between servers takes at least, in microseconds.
@@ -25,14 +24,8 @@ impl ZooKeeper {
     /// Has the leader do what the client has asked for.
     pub(super) fn propose(&mut self, io: &mut Io<'_>, connection: Connection, action: Action) {
         let client = &self.clients[&connection];
-        let proposal = Proposal {
-            at: client.at,
-            connection: Some(connection),
-            session: client.session,
-            logins: client.logins.clone(),
-            refused: None,
-            action,
-        };
+        let mut proposal = Proposal::own(client.at, client.session, action);
+        proposal.connection = Some(connection);
         self.tell_leader(io, proposal.at, ToLeader::Propose(proposal));
     }
 
@@ -160,25 +153,16 @@ impl ZooKeeper {
         let Role::Leading(leadership) = role else {
             return;
         };
-        let proposal = match leadership.pending.pop_front() {
+        let mut committed = match leadership.pending.pop_front() {
             None => return,
             Some((_, Pending::Sync(from, connection))) => {
                 return self.send(io, from, FromLeader::Synced(connection));
             }
             Some((_, Pending::Proposal(proposal))) => proposal,
         };
-        let committed = Committed {
-            transaction: Transaction {
-                zxid: tree.zxid + 1,
-                time: i64::try_from(io.wall(leader).as_millis()).expect("a time of today"),
-                session: proposal.session,
-                logins: proposal.logins,
-                refused: proposal.refused,
-                action: proposal.action,
-            },
-            at: proposal.at,
-            connection: proposal.connection,
-        };
+        let time = i64::try_from(io.wall(leader).as_millis()).expect("a time of today");
+        let transaction = &mut committed.transaction;
+        (transaction.zxid, transaction.time) = (tree.zxid + 1, time);
         for follower in self.followers(leader) {
             self.send(io, follower, FromLeader::Commit(committed.clone()));
         }
@@ -186,17 +170,13 @@ impl ZooKeeper {
     }
 
     /// A server does what was committed, and answers if it was asked there.
-    pub(super) fn carry_out(&mut self, io: &mut Io<'_>, at: Host, committed: Committed) {
-        let Committed { transaction, .. } = &committed;
+    pub(super) fn carry_out(&mut self, io: &mut Io<'_>, at: Host, committed: Proposal) {
+        let Proposal { transaction, .. } = &committed;
         let member = &mut self.members[at];
         let applied = member.tree.apply(transaction);
         for event in &applied.events {
             let (frame, watchers) = member.watches.tell(event);
-            let may_read = |to: &Connection| {
-                let logins = self.clients.get(to).map(|client| &*client.logins);
-                allows(&event.acl, right::READ, logins.unwrap_or_default())
-            };
-            for to in watchers.into_iter().filter(may_read) {
+            for to in watchers {
                 io.send(to, frame.clone());
             }
         }
@@ -224,15 +204,20 @@ impl ZooKeeper {
 }
 
 impl Proposal {
-    /// One of the leader's own.
-    pub(super) fn own(at: Host, session: i64, action: Action) -> Self {
+    /// One that nobody is answered.
+    fn own(at: Host, session: i64, action: Action) -> Self {
+        // The leader numbers it.
+        let (zxid, time, refused) = (0, 0, None);
         Proposal {
             at,
             connection: None,
-            session,
-            logins: Vec::new(),
-            refused: None,
-            action,
+            transaction: Transaction {
+                zxid,
+                time,
+                session,
+                refused,
+                action,
+            },
         }
     }
 }
@@ -240,12 +225,12 @@ impl Proposal {
 impl Leadership {
     /// Takes what comes from that server.
     fn take(&mut self, io: &mut Io<'_>, from: Host, mut proposal: Proposal, tick: Duration) {
-        let session = proposal.session;
-        if let Action::OpenSession { timeout } = proposal.action {
+        let session = proposal.transaction.session;
+        if let Action::OpenSession { timeout } = proposal.transaction.action {
             let tracked = Tracked::new(Some(from), ends_at(io.now, timeout, tick));
             self.sessions.insert(session, tracked);
-        } else if !matches!(proposal.action, Action::CloseSession) {
-            proposal.refused = self.check(session, from);
+        } else if !matches!(proposal.transaction.action, Action::CloseSession) {
+            proposal.transaction.refused = self.check(session, from);
         } else if let Some(tracked) = self.sessions.get_mut(&session) {
             // From wherever it comes.
             tracked.is_closing = true;

@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use crosslock_world::service::{Connection, Host};
 
-use super::change::{Action, Transaction};
-use super::tree::{Login, Tree};
+use super::change::Transaction;
+use super::tree::Tree;
 use super::watches::Watches;
+use crate::health::Health;
 
 /// A server.
 #[derive(Debug)]
 pub(super) struct Member {
-    pub(super) up: bool,
-    pub(super) paused: bool,
-    pub(super) cut: bool,
+    pub(super) health: Health,
     pub(super) role: Role,
     /// Of the leader that it follows, or that it is.
     pub(super) epoch: i64,
@@ -73,16 +72,13 @@ pub(super) enum Pending {
     Sync(Host, Connection),
 }
 
-/// What a server wants to have done.
+/// What a server wants to have done, or what was agreed on.
 #[derive(Clone, Debug)]
 pub(super) struct Proposal {
     pub(super) at: Host,
     /// Who is to be answered there.
     pub(super) connection: Option<Connection>,
-    pub(super) session: i64,
-    pub(super) logins: Vec<Login>,
-    pub(super) refused: Option<i32>,
-    pub(super) action: Action,
+    pub(super) transaction: Transaction,
 }
 
 #[derive(Debug)]
@@ -99,7 +95,7 @@ pub(super) enum ToLeader {
 
 #[derive(Debug)]
 pub(super) enum FromLeader {
-    Commit(Committed),
+    Commit(Proposal),
     Synced(Connection),
     Validated {
         connection: Connection,
@@ -107,20 +103,10 @@ pub(super) enum FromLeader {
     },
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Committed {
-    pub(super) transaction: Transaction,
-    pub(super) at: Host,
-    pub(super) connection: Option<Connection>,
-}
-
 impl Member {
-    /// One that isn't up.
     pub(super) fn new() -> Self {
         Member {
-            up: false,
-            paused: false,
-            cut: false,
+            health: Health::default(),
             role: Role::Looking,
             epoch: 0,
             tree: Tree::new(),
@@ -131,10 +117,6 @@ impl Member {
             leaves_at: None,
             joins_at: None,
         }
-    }
-
-    pub(super) fn is_active(&self) -> bool {
-        self.up && !self.paused
     }
 
     pub(super) fn serves(&self) -> bool {

@@ -3,8 +3,8 @@
 //! The servers agree by fiat: there is one line of transactions, which is the leader's. A follower has the same ones
 //! some time later. What the leader has committed is never lost while a disk is left that has it.
 //!
-//! What it doesn't have, because no client of crosslock uses it: TTLs, quotas, changed ACLs, logins but by digest,
-//! watches that stay or are made anew, local sessions, observers, and servers that only read.
+//! What it doesn't have, because no world uses it: TTLs, quotas, rights, logins, words such as `srvr`, watches that stay
+//! or are made anew, local sessions, observers, and servers that only read.
 
 mod answers;
 mod apply;
@@ -24,8 +24,9 @@ use crosslock_world::service::{Connection, Fault, Host, Io, Service};
 
 use self::client::Client;
 use self::member::{FromLeader, Member, Role};
-use self::tree::Tree;
 
+/// How many ticks a server waits for one that says nothing, as the servers of other tests are configured.
+const SYNC_LIMIT: u32 = 20;
 /// How often a leader looks for containers that are empty.
 const SWEEPS_EACH: Duration = Duration::from_secs(60);
 
@@ -33,8 +34,6 @@ const SWEEPS_EACH: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct ZooKeeper {
     tick: Duration,
-    /// How many ticks a server waits for one that says nothing.
-    sync_limit: u32,
     members: Vec<Member>,
     clients: BTreeMap<Connection, Client>,
     /// How many sessions there were.
@@ -64,8 +63,6 @@ impl ZooKeeper {
         assert!(members > 0, "an ensemble has members");
         let mut ensemble = ZooKeeper {
             tick,
-            // As the servers of other tests are configured.
-            sync_limit: 20,
             members: (0..members).map(|_| Member::new()).collect(),
             clients: BTreeMap::new(),
             sessions: 0,
@@ -76,7 +73,7 @@ impl ZooKeeper {
         ensemble.make_leader(Duration::ZERO, leader);
         let epoch = ensemble.members[leader].epoch;
         for (at, member) in ensemble.members.iter_mut().enumerate() {
-            (member.up, member.epoch) = (true, epoch);
+            member.epoch = epoch;
             if at != leader {
                 member.role = Role::Following(leader);
             }
@@ -84,26 +81,22 @@ impl ZooKeeper {
         ensemble
     }
 
-    /// The same whose members wait for so many ticks for one that says nothing.
-    #[must_use]
-    pub fn sync_limit(mut self, ticks: u32) -> Self {
-        self.sync_limit = ticks;
-        self
-    }
-
     /// Does all that is due, and asks to be woken for the rest.
     fn go_on(&mut self, io: &mut Io<'_>) {
         loop {
             let mut changed = self.review(io);
             for at in 0..self.members.len() {
-                changed |=
-                    self.members[at].is_active() && (self.exchange(io, at) || self.tend(io, at));
+                changed |= self.members[at].health.is_at_work()
+                    && (self.exchange(io, at) || self.tend(io, at));
             }
             if !changed {
                 break;
             }
         }
-        let active = self.members.iter().filter(|member| member.is_active());
+        let active = self
+            .members
+            .iter()
+            .filter(|member| member.health.is_at_work());
         let due = active.flat_map(Member::times).chain(self.elects_at);
         // What is due already waits for something else, which will be told.
         if let Some(next) = due.filter(|due| *due > io.now).min() {
@@ -154,25 +147,14 @@ impl ZooKeeper {
             (0..done).for_each(|_| self.commit(io, at));
         }
         self.look_for_leader(at);
-        let member = &mut self.members[at];
-        (member.up, member.paused) = (false, false);
-    }
-
-    fn start(&mut self, io: &Io<'_>, at: Host, with_data: bool) {
-        self.members[at].up = true;
-        if !with_data {
-            self.members[at].tree = Tree::new();
-        }
-        if self.members.len() == 1 {
-            self.make_leader(io.now, at);
-        }
     }
 
     /// Has another member lead.
     fn elect_another(&mut self, io: &mut Io<'_>) {
         let places = 0..self.members.len();
         let leads = |at: &Host| {
-            self.members[*at].is_active() && matches!(self.members[*at].role, Role::Leading(_))
+            self.members[*at].health.is_at_work()
+                && matches!(self.members[*at].role, Role::Leading(_))
         };
         for leader in places.filter(leads).collect::<Vec<_>>() {
             self.leave(io, leader);
@@ -213,27 +195,24 @@ impl Service for ZooKeeper {
     fn fault(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
         match fault {
             Fault::Kill => self.kill(io, at),
-            Fault::Start { with_data } => self.start(io, at, with_data),
+            Fault::Start { .. } if self.members.len() == 1 => self.make_leader(io.now, at),
             Fault::Pause => {
-                self.members[at].paused = true;
                 if let Role::Following(_) = self.members[at].role {
                     let leaves_at = &mut self.members[at].leaves_at;
-                    leaves_at.get_or_insert(io.now + self.tick * self.sync_limit);
+                    leaves_at.get_or_insert(io.now + self.tick * SYNC_LIMIT);
                 }
             }
             Fault::Resume => {
-                self.members[at].paused = false;
                 let soon = io.now + Duration::from_micros(io.random.u64(..2_000));
                 if let Some(leadership) = self.members[at].leadership() {
                     leadership.expires_from = soon;
                 }
             }
-            Fault::Cut => self.members[at].cut = true,
-            Fault::Heal => self.members[at].cut = false,
-            // Its clock is asked for each time.
-            Fault::StepClock { .. } => {}
             Fault::Own(_) => self.elect_another(io),
+            // They start with what they had, and are asked for their clocks each time.
+            _ => {}
         }
+        self.members[at].health.suffer(fault);
         self.go_on(io);
     }
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crosslock_world::service::{Connection, Host, Io};
 
-use super::ZooKeeper;
 use super::member::{FromLeader, Leadership, Role};
+use super::{SYNC_LIMIT, ZooKeeper};
 
 impl ZooKeeper {
     pub(super) fn reaches(&self, one: Host, other: Host) -> bool {
-        let is_there = |at: Host| self.members[at].is_active() && !self.members[at].cut;
+        let is_there = |at: Host| self.members[at].health.is_there();
         one == other || (is_there(one) && is_there(other))
     }
 
@@ -39,7 +39,7 @@ impl ZooKeeper {
         let leads = members.filter(|(_, member)| {
             let well =
                 matches!(&member.role, Role::Leading(leadership) if leadership.quits_at.is_none());
-            well && member.is_active() && !member.cut
+            well && member.health.is_there()
         });
         leads
             .max_by_key(|(_, member)| member.epoch)
@@ -57,7 +57,7 @@ impl ZooKeeper {
     pub(super) fn review(&mut self, io: &mut Io<'_>) -> bool {
         let mut changed = false;
         for at in 0..self.members.len() {
-            if !self.members[at].is_active() || self.members.len() == 1 {
+            if !self.members[at].health.is_at_work() || self.members.len() == 1 {
                 continue;
             }
             changed |= match self.members[at].role {
@@ -70,7 +70,7 @@ impl ZooKeeper {
     }
 
     fn follow(&mut self, io: &mut Io<'_>, at: Host, leader: Host) -> bool {
-        let hears = !self.members[at].cut && !self.members[leader].cut;
+        let hears = !self.members[at].health.is_cut && !self.members[leader].health.is_cut;
         let is_left = hears && !self.followers_of(leader).contains(&at);
         let reaches = self.reaches(at, leader);
         let member = &mut self.members[at];
@@ -83,7 +83,7 @@ impl ZooKeeper {
         } else if member.leaves_at.is_none() {
             // It has heard the last ping within half a tick.
             let since = self.tick.mul_f64(io.random.f64() / 2.0);
-            member.leaves_at = Some(io.now + self.tick * self.sync_limit - since);
+            member.leaves_at = Some(io.now + self.tick * SYNC_LIMIT - since);
         }
         false
     }
@@ -98,7 +98,7 @@ impl ZooKeeper {
 
     fn count_followers(&mut self, io: &mut Io<'_>, at: Host) -> bool {
         let (has_majority, tick) = (self.has_majority(at), self.tick);
-        let limit = tick * self.sync_limit;
+        let limit = tick * SYNC_LIMIT;
         let is_left = !self.is_majority(1 + self.followers(at).len());
         let Some(leadership) = self.members[at].leadership() else {
             return false;
@@ -175,7 +175,7 @@ impl ZooKeeper {
         let places = 0..self.members.len();
         let may_vote = |at: &Host| {
             let member = &self.members[*at];
-            matches!(member.role, Role::Looking) && member.is_active() && !member.cut
+            matches!(member.role, Role::Looking) && member.health.is_there()
         };
         let voters: Vec<_> = places.filter(may_vote).collect();
         if self.leader().is_some() || !self.is_majority(voters.len()) {

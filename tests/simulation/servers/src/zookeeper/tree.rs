@@ -7,25 +7,9 @@ use super::jute::Writer;
 /// The owner of a container, which servers don't tell.
 pub(super) const CONTAINER: i64 = i64::MIN;
 
-/// Who somebody is: a scheme, and an id in it.
-pub(super) type Login = (String, String);
-
-/// Who may do what with a node.
-pub(super) type Acl = Vec<(i32, Login)>;
-
-/// What is allowed, as bits.
-pub(super) mod right {
-    pub(in super::super) const READ: i32 = 1;
-    pub(in super::super) const WRITE: i32 = 2;
-    pub(in super::super) const CREATE: i32 = 4;
-    pub(in super::super) const DELETE: i32 = 8;
-    pub(in super::super) const ALL: i32 = 31;
-}
-
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub(super) data: Option<Vec<u8>>,
-    pub(super) acl: Acl,
+    pub(super) data: Vec<u8>,
     pub(super) czxid: i64,
     pub(super) mzxid: i64,
     pub(super) ctime: i64,
@@ -42,8 +26,7 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn new(zxid: i64, time: i64, owner: i64) -> Self {
         Node {
-            data: Some(Vec::new()),
-            acl: vec![(right::ALL, ("world".into(), "anyone".into()))],
+            data: Vec::new(),
             czxid: zxid,
             mzxid: zxid,
             ctime: time,
@@ -68,7 +51,7 @@ impl Node {
         to.int(self.version).int(self.creations * 2 - children);
         to.int(0)
             .long(if self.is_ephemeral() { self.owner } else { 0 });
-        to.length(self.data.as_ref().map_or(0, Vec::len));
+        to.length(self.data.len());
         to.int(children).long(self.pzxid);
     }
 }
@@ -83,29 +66,15 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// An empty one has nodes of ZooKeeper's own.
+    /// An empty one has a root.
     pub(super) fn new() -> Self {
-        let mut nodes = BTreeMap::new();
-        let own = ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"];
-        for path in own {
-            nodes.insert(path.to_owned(), Node::new(0, 0, 0));
-        }
-        for path in own.into_iter().skip(1) {
-            let (parent, name) = split(path).expect("it has a parent");
-            let parent: &mut Node = nodes.get_mut(parent).expect("it was made");
-            parent.children.insert(name.to_owned());
-        }
+        let nodes = BTreeMap::from([("/".to_owned(), Node::new(0, 0, 0))]);
         let (sessions, zxid) = (BTreeMap::new(), 0);
         Tree {
             nodes,
             sessions,
             zxid,
         }
-    }
-
-    pub(super) fn get(&self, path: &str) -> Option<&Node> {
-        // The root has two names.
-        self.nodes.get(if path.is_empty() { "/" } else { path })
     }
 
     /// Those that have had children, and have none.
@@ -121,13 +90,12 @@ impl Tree {
         own.map(|(path, _)| path.clone()).collect()
     }
 
-    /// A line for each node that isn't ZooKeeper's own.
+    /// A line for each node.
     pub(super) fn lines(&self) -> Vec<String> {
         const SHORT: usize = 60;
-        let nodes = self.nodes.iter();
-        let nodes = nodes.filter(|(path, _)| *path != "/" && !path.starts_with("/zookeeper"));
+        let nodes = self.nodes.iter().filter(|(path, _)| *path != "/");
         let line = |(path, node): (&String, &Node)| {
-            let data = String::from_utf8_lossy(node.data.as_deref().unwrap_or_default());
+            let data = String::from_utf8_lossy(&node.data);
             let data: String = data.chars().take(SHORT).collect();
             let owner = match node.owner {
                 0 => "persistent".to_owned(),
@@ -140,26 +108,8 @@ impl Tree {
     }
 }
 
-/// Whether one with these logins may do that.
-pub(super) fn allows(acl: &Acl, right: i32, logins: &[Login]) -> bool {
-    let is_mine = |who: &Login| who.0 == "world" || logins.contains(who);
-    let mut acl = acl.iter();
-    acl.any(|(rights, who)| rights & right != 0 && is_mine(who))
-}
-
 /// The parent of a node, and its name there.
 pub(super) fn split(path: &str) -> Option<(&str, &str)> {
     let (parent, name) = path.rsplit_once('/')?;
     Some((if parent.is_empty() { "/" } else { parent }, name))
-}
-
-/// Whether servers take that as a path.
-pub(super) fn is_valid(path: &str) -> bool {
-    let is_private = |c: char| matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}');
-    let is_bad = |c: char| c.is_control() || is_private(c);
-    let Some(names) = path.strip_prefix('/') else {
-        return false;
-    };
-    let are_names = || !names.split('/').any(|name| matches!(name, "" | "." | ".."));
-    !path.contains(is_bad) && (names.is_empty() || are_names())
 }

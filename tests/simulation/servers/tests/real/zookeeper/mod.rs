@@ -1,0 +1,6 @@
+//! ZooKeeper.
+
+mod faults;
+mod records;
+mod requests;
+mod sessions;
