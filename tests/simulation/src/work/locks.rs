@@ -53,7 +53,7 @@ impl Worker {
         match self.random.bool() {
             true => {
                 self.is_hurried = true;
-                Duration::from_micros(self.random.u64(..2_000))
+                Duration::from_micros(self.random.u64(..600))
             }
             false => usual,
         }
