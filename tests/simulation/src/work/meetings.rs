@@ -106,6 +106,7 @@ impl Worker {
             _ => None,
         };
         let timeout = self.plan.ttl.mul_f64(self.random.f64());
+        self.is_hurried = timeout < Duration::from_millis(100);
         let Some((led, call)) = self.ask(&name, Some(timeout + SOON), |_| {
             election.try_campaign_for(timeout)
         })?
