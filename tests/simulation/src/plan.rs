@@ -89,6 +89,14 @@ impl Trouble {
 }
 
 impl Trouble {
+    /// What has another server take the place of one.
+    const OF_HOSTS: [Trouble; 4] = [
+        Trouble::KillHost,
+        Trouble::PauseHost,
+        Trouble::CutHost,
+        Trouble::Own,
+    ];
+
     fn kills(self) -> bool {
         matches!(self, Trouble::KillProcess | Trouble::LosePower)
     }
@@ -208,7 +216,7 @@ impl Plan {
             renews: random.u32(..6) > 0,
             max_hold: (random.u32(..10) == 0).then(|| Duration::from_millis(random.u64(1..2_000))),
             io_timeout: Duration::from_millis(random.u64(200..2_000)),
-            min_replicas: if random.bool() {
+            min_replicas: if random.bool() || troubles == Trouble::OF_HOSTS {
                 all_replicas(topology)
             } else {
                 0
@@ -254,13 +262,9 @@ impl Plan {
     /// Whether exclusion is promised in it: no server forgets what it has said, nor does a replica take its place that
     /// may not have heard of it.
     pub fn is_safe(&self) -> bool {
-        let replaced = [
-            Trouble::KillHost,
-            Trouble::PauseHost,
-            Trouble::CutHost,
-            Trouble::Own,
-        ];
-        let is_replaced = replaced.into_iter().any(|trouble| self.has(trouble));
+        let is_replaced = Trouble::OF_HOSTS
+            .into_iter()
+            .any(|trouble| self.has(trouble));
         let loses = is_replaced && self.min_replicas < all_replicas(self.topology);
         !loses && !self.has(Trouble::LoseData) && !self.has(Trouble::Evict)
     }
@@ -330,6 +334,7 @@ fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
         3 => vec![Trouble::KillProcess],
         4 => vec![Trouble::NoThreads],
         5 if topology == Topology::Redis => return vec![Trouble::Evict],
+        5 if all_replicas(topology) > 0 => Trouble::OF_HOSTS.to_vec(),
         6 => vec![Trouble::SlowNetwork, Trouble::CutNetwork],
         _ => all.filter(|_| random.u32(..3) == 0).collect(),
     };

@@ -51,7 +51,7 @@ impl Worker {
     /// Often a time that is over while the first question is on its way.
     fn short_or(&mut self, usual: Duration) -> Duration {
         match self.random.bool() {
-            true => Duration::from_micros(self.random.u64(..2_000)),
+            true => Duration::from_micros(self.random.u64(..600)),
             false => usual,
         }
     }

@@ -216,7 +216,7 @@ impl Worker {
         // So do leases that aren't renewed end.
         let outlasts = self.plan.does(Step::Break) || !self.plan.renews;
         let often = match self.plan.is_calm() {
-            _ if outlasts || !self.plan.is_safe() => 6,
+            _ if outlasts || !self.plan.is_safe() || self.plan.min_replicas > 0 => 6,
             true => 30,
             false => 12,
         };

@@ -101,7 +101,7 @@ impl Change {
             op::CREATE2 | op::CREATE_CONTAINER => {
                 // Everybody has all rights.
                 for _ in 0..from.int()? {
-                    (from.int()?, from.text()?, from.text()?);
+                    let _ = (from.int()?, from.text()?, from.text()?);
                 }
                 flags = from.int()?;
             }

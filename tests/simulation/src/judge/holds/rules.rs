@@ -132,7 +132,8 @@ pub(super) fn judge_idle(name: &str, call: Call) {
     let waits_for_others = plan().does(Step::All) && name.starts_with("lock");
     // One that is closed while it waits isn't known to wait.
     let is_unsure = !plan().is_calm() && name.starts_with("closed");
-    // A few round trips, of threads that others go before. Replicas that were given all data confirm nothing for a second.
+    // A few round trips, of threads that others go before. Replicas that were given all data confirm nothing for a
+    // second.
     let most = Duration::from_millis(match plan().topology {
         _ if plan().min_replicas > 0 => 1_200,
         Topology::Etcd | Topology::ZooKeeper => 250,
