@@ -244,9 +244,14 @@ pub fn adopted(name: &str, old: u64, guard: &LockGuard) {
     }
 }
 
-/// What the next one is to find that holds it alone.
+/// What the next one is to find that holds it alone. `None`: another has held it meanwhile, of which nobody knows.
 pub fn abandoned(name: &str, is_abandoned: Option<bool>) {
-    with(name, |name| name.is_abandoned = is_abandoned);
+    with(name, |name| {
+        name.is_abandoned = is_abandoned;
+        if is_abandoned.is_none() {
+            name.last = 0;
+        }
+    });
 }
 
 /// An operator is about to break what is held. As long as that isn't over, nobody knows what is.
