@@ -61,8 +61,8 @@ fn suffer(desk: &mut Desk<Redis>, faults: usize) {
         let pause = desk.random.u64(..1_500);
         millis(desk, pause);
     }
-    for at in 0..hosts {
-        match is_down[at] {
+    for (at, is_down) in is_down.iter().enumerate() {
+        match is_down {
             true => desk.fault(at, Fault::Start { with_data: true }),
             false => desk.fault(at, Fault::Resume),
         }
