@@ -4,9 +4,20 @@
 
 use std::fs;
 use std::thread;
+use std::time::Instant;
 
 use super::*;
 use support::Etcd;
+
+/// Waits until the guard's lease lasts for longer than it does now.
+#[track_caller]
+fn wait_for_renewal(guard: &LockGuard) {
+    let end = Instant::now() + guard.remaining();
+    wait_until("a renewal", PATIENCE, || {
+        assert!(guard.is_held(), "lost instead of renewed");
+        Instant::now() + guard.remaining() > end + millis(1)
+    });
+}
 
 #[test]
 fn server_that_wants_a_certificate_gets_it() {

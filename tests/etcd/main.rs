@@ -10,7 +10,7 @@ mod etcd_tls;
 mod etcd_watches;
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker};
 use support::wait_until;
@@ -43,16 +43,6 @@ fn assert_works(locker: &Locker) {
     let guard = locker.lock(NAME).expect("lock");
     guard.verify().expect("verify");
     guard.unlock().expect("unlock");
-}
-
-/// Waits until the guard's lease lasts for longer than it does now.
-#[track_caller]
-fn wait_for_renewal(guard: &LockGuard) {
-    let end = Instant::now() + guard.remaining();
-    wait_until("a renewal", PATIENCE, || {
-        assert!(guard.is_held(), "lost instead of renewed");
-        Instant::now() + guard.remaining() > end + millis(1)
-    });
 }
 
 /// Waits until so many wait for the lock.

@@ -15,7 +15,8 @@ pub(super) fn holder(url: &str, ttl: Duration) -> (Puppet, u64) {
 }
 
 /// How a holder ends.
-pub(super) const ENDS: [fn(&mut Puppet); 2] = [Puppet::kill, Puppet::exit];
+#[cfg(feature = "file")]
+const ENDS: [fn(&mut Puppet); 2] = [Puppet::kill, Puppet::exit];
 
 #[cfg(feature = "file")]
 #[test]

@@ -11,6 +11,7 @@ mod holders;
 mod passing;
 mod places;
 mod users;
+#[cfg(feature = "file")]
 mod waiters;
 
 #[cfg(feature = "file")]

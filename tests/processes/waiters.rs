@@ -1,6 +1,5 @@
 //! Waiters that crash.
 
-#[cfg(feature = "file")]
 use std::fs;
 
 use crosslock::LockGuard;
@@ -19,7 +18,6 @@ fn terminate_a_waiter(url: &str, guard: &LockGuard, waits: impl FnOnce()) {
     guard.verify().unwrap();
 }
 
-#[cfg(feature = "file")]
 #[test]
 fn terminated_waiter_leaves_nothing_on_file() {
     let dir = temp_dir();

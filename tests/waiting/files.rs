@@ -5,6 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use support::Stopwatch;
 use support::puppet::Puppet;
 
 fn place() -> (TempDir, String) {

@@ -1,4 +1,4 @@
-//! Waiting: who is served when, at what cost, and what becomes of those that crash, stall or give up.
+//! Waiting: what it costs, and what wakes those that wait.
 
 #![cfg(all(target_os = "linux", any(feature = "file", feature = "redis")))]
 
@@ -18,6 +18,7 @@ mod line;
 mod load;
 #[cfg(feature = "redis")]
 mod local;
+#[cfg(feature = "redis")]
 mod pending;
 #[cfg(all(feature = "redis", feature = "value"))]
 mod values;
@@ -27,14 +28,17 @@ mod watch;
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, Locker, Result};
+use crosslock::Locker;
+#[cfg(feature = "redis")]
+use crosslock::{Error, LockGuard, Result};
 
+#[cfg(feature = "redis")]
 use self::pending::*;
 #[cfg(feature = "redis")]
 use self::watch::*;
 #[cfg(feature = "redis")]
 use support::puppet::{TTL, URL};
-use support::{Stopwatch, now, wait_until};
+use support::{now, wait_until};
 
 /// Far more than anything here takes, even on a loaded machine, and less than the heartbeats of [`LONG`].
 const PATIENCE: Duration = Duration::from_secs(20);

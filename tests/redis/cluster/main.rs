@@ -27,8 +27,6 @@ use support::{Cluster, Setup, slot_of, wait_until};
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A timeout that shows when a bound is missing.
-const LONG: Duration = Duration::from_secs(10);
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)

@@ -6,7 +6,10 @@ use std::{collections::BTreeSet, thread, time::Duration};
 use crosslock::{DelayQueue, Locker, Task, TaskState};
 use support::Cluster;
 
-use super::{LONG, PATIENCE, open, shared};
+use super::{PATIENCE, open, shared};
+
+/// Longer than a worker needs, and shorter than until its next heartbeat.
+const LONG: Duration = Duration::from_secs(10);
 
 const SHARDS: usize = 16;
 

@@ -7,6 +7,20 @@ fn set() -> SentinelSet {
     setup.sentinel_password("two").tls().sentinels()
 }
 
+/// Waits until so many stand in the lock's queue at the server.
+#[track_caller]
+fn wait_for_queue(set: &SentinelSet, index: usize, length: u64) {
+    wait_until("the queue", PATIENCE, || {
+        queue_length(set, index) == Some(length)
+    });
+}
+
+/// How many stand in it; `None` if the server doesn't answer.
+fn queue_length(set: &SentinelSet, index: usize) -> Option<u64> {
+    let queue = ["LLEN", "{crosslock:n}:queue"];
+    set.member(index).try_query(&queue).ok()
+}
+
 #[test]
 fn locks_outlast_failovers() {
     let set = set();
