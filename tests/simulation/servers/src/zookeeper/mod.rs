@@ -3,8 +3,8 @@
 //! The servers agree by fiat: there is one line of transactions, which is the leader's. A follower has the same ones
 //! some time later. What the leader has committed is never lost while a disk is left that has it.
 //!
-//! What it doesn't have, because no world uses it: TTLs, quotas, rights, logins, words such as `srvr`, watches that stay
-//! or are made anew, local sessions, observers, and servers that only read.
+//! What it doesn't have, because no world uses it: TTLs, quotas, rights, logins, words such as `srvr`, watches
+//! that stay or are made anew, local sessions, observers, and servers that only read.
 
 mod answers;
 mod apply;
