@@ -18,6 +18,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// nodes, a node that exists, and one with children.
 const CODES: [i32; 6] = [-2, -101, -103, -108, -110, -111];
 
+/// So many steps are at the same nodes: some can't be deleted by anybody.
+const ROUND: usize = 200;
+
 /// The same clients of one server.
 struct Clients<S> {
     server: S,
@@ -82,7 +85,7 @@ fn random_requests_are_answered_as_by_zookeeper() {
         let kinds: Vec<_> = kinds.collect();
         let asked = (1..).zip(&kinds);
         let bytes: Vec<_> = asked
-            .flat_map(|(xid, kind)| request(&mut random, xid, *kind))
+            .flat_map(|(xid, kind)| request(&mut random, step / ROUND, xid, *kind))
             .collect();
         let last = i32::try_from(kinds.len()).expect("a few");
         let kind = |xid: i32| kinds[usize::try_from(xid - 1).expect("not negative")];
@@ -107,26 +110,26 @@ fn random_requests_are_answered_as_by_zookeeper() {
 const KINDS: &[i32] = &[2, 3, 4, 5, 9, 12, 14, 14, 14, 15, 15, 19];
 const CHANGES: &[i32] = &[2, 2, 5, 13, 13, 15, 15, 19];
 
-fn request(random: &mut Rng, xid: i32, kind: i32) -> Vec<u8> {
+fn request(random: &mut Rng, round: usize, xid: i32, kind: i32) -> Vec<u8> {
     let record = Record::default().int(xid).int(kind);
     let record = match kind {
-        9 => record.text(path(random)),
-        3 | 4 | 12 => record.text(path(random)).flag(random.bool()),
+        9 => record.text(&path(random, round)),
+        3 | 4 | 12 => record.text(&path(random, round)).flag(random.bool()),
         14 => {
             let mut record = record;
             for _ in 0..random.usize(..5) {
                 let kind = CHANGES[random.usize(..CHANGES.len())];
-                record = change(random, record.int(kind).flag(false).int(-1), kind);
+                record = change(random, round, record.int(kind).flag(false).int(-1), kind);
             }
             record.int(-1).flag(true).int(-1)
         }
-        _ => change(random, record, kind),
+        _ => change(random, round, record, kind),
     };
     record.frame()
 }
 
-fn change(random: &mut Rng, record: Record, kind: i32) -> Record {
-    let path = path(random);
+fn change(random: &mut Rng, round: usize, record: Record, kind: i32) -> Record {
+    let path = &path(random, round);
     let version = if random.u8(..3) == 0 {
         random.i32(0..3)
     } else {
@@ -143,6 +146,7 @@ fn change(random: &mut Rng, record: Record, kind: i32) -> Record {
     }
 }
 
-fn path(random: &mut Rng) -> &'static str {
-    ["/a", "/b", "/a/x", "/a/y-", "/b/x", "/a/x/z", "/a/x/z/w"][random.usize(..7)]
+fn path(random: &mut Rng, round: usize) -> String {
+    let paths = ["/a", "/b", "/a/x", "/a/y-", "/b/x", "/a/x/z", "/a/x/z/w"];
+    paths[random.usize(..7)].replace("/a", &format!("/a{round}"))
 }
