@@ -25,7 +25,7 @@ pub struct Late {
 /// Measures how long something takes, and how late the machine was meanwhile.
 ///
 /// A bound holds when no more time has passed than the bound, a constant grace and four times what the threads of a
-/// [`Probe`] were late by in the same time. On a machine that isn't late only the grace remains.
+/// `Probe` were late by in the same time. On a machine that isn't late only the grace remains.
 #[derive(Debug)]
 pub struct Stopwatch {
     begun: Instant,

@@ -7,7 +7,6 @@ use crosslock_world::{record, time, true_now, violation};
 
 use super::{Worker, owned};
 use crate::judge::{self, Held, Kind, removals};
-use crate::plan::Topology;
 
 impl Worker {
     pub(super) fn counter(&mut self) -> Result<()> {
@@ -155,10 +154,7 @@ impl Worker {
         if timed_out != (*guard < target) && guard.lease().is_held() {
             violation(format!("{name}: a wait for {target} ended with {}", *guard));
         }
-        // A ZooKeeper that is behind tells of what was stored before, too.
-        let is_behind = self.plan.topology == Topology::ZooKeeper;
-        let more = usize::from(timed_out) + usize::from(is_behind);
-        let most = judge::stores(name) - stores + more;
+        let most = judge::stores(name) - stores + usize::from(timed_out);
         if looks > most && self.plan.is_calm() {
             violation(format!("{name}: {looks} looks at {most} changes"));
         }
