@@ -133,6 +133,11 @@ impl Puppet {
         }
     }
 
+    /// Whether it has said that it has the lock, and nobody has asked.
+    pub fn has_said_that_it_holds(&mut self) -> bool {
+        self.0.has_said("done token")
+    }
+
     /// Has it release the lock that it keeps.
     pub fn unlock(&mut self) {
         self.tell("unlock");

@@ -58,3 +58,38 @@ fn kept_lock_that_is_free_again_wakes_who_waits() {
         assert!(got.is_ok(), "nobody woke who waits for a lock of {url}");
     }
 }
+
+/// A process that is alone in line for "a", stopped, granted the lock and still stopped.
+fn granted_while_stopped(server: &RedisServer, ttl: Duration) -> Puppet {
+    let (_, guard) = holder(server);
+    let mut process = Puppet::start(&server.url(), ttl);
+    process.lock("a");
+    wait_for_line(server, 1);
+    process.stop();
+    let owner = line(server).remove(0);
+    guard.unlock().unwrap();
+    assert_eq!(server.get("{crosslock:a}"), Some(owner));
+    process
+}
+
+#[test]
+fn grant_that_has_run_out_is_not_believed() {
+    let server = RedisServer::start();
+    let mut process = granted_while_stopped(&server, millis(500));
+    let lock = Locker::open(&server.url()).unwrap();
+    let guard = lock.try_lock_for("a", PATIENCE).unwrap();
+    let guard = guard.expect("the lease ran out");
+    assert!(guard.was_abandoned());
+
+    process.cont();
+    // It asks, and stands in line again.
+    wait_for_line(&server, 1);
+    guard.verify().unwrap();
+    assert!(!process.has_said_that_it_holds());
+    let token = guard.fencing_token();
+    guard.unlock().unwrap();
+    let holding = process.holding();
+    assert!(holding.token > token && !holding.abandoned, "{holding:?}");
+    process.unlock();
+    assert_nothing_left(&server);
+}
