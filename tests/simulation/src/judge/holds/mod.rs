@@ -227,7 +227,9 @@ pub fn not_before(name: &str, until: Duration) {
 /// A lease is passed on: it may be taken for a ttl, and nobody knows whether it was released.
 pub fn passed_on(of: &[&str]) {
     let slack = match plan().topology {
-        Topology::Etcd | Topology::ZooKeeper => Duration::from_secs(1),
+        Topology::Etcd => Duration::from_secs(1),
+        // A locker that is dropped leaves it to its session, which may have its whole time then.
+        Topology::ZooKeeper => plan().ttl + Duration::from_secs(1),
         _ => Duration::ZERO,
     };
     unreleased(of, true_now() + plan().ttl + slack);
