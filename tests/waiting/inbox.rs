@@ -53,3 +53,27 @@ fn one_inbox_serves_all_threads_names_and_namespaces_and_ends_with_the_last_clon
     wait_for_inboxes(&server, 0);
     assert_nothing_left(&server);
 }
+
+/// One that comes late, or twice: the last answer is newer, and tells that another has the lock.
+#[test]
+fn grant_that_is_older_than_the_last_answer_is_not_believed() {
+    let server = RedisServer::start();
+    let (_, guard) = holder(&server);
+    let other = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
+    let waiter = waiting(&other, "a");
+    wait_for_line(&server, 1);
+    wait_for_inboxes(&server, 1);
+    server.reset_stats();
+    let grant = format!("{} {}", line(&server)[0], guard.fencing_token());
+    let channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS"]);
+    let heard = |channel| server.query::<u64>(&["PUBLISH", channel, &grant]);
+    assert!(channels.iter().map(|one| heard(one)).sum::<u64>() > 0);
+    wait_until("it to ask the server", PATIENCE, || {
+        server.command_calls("evalsha") > 0
+    });
+    assert!(waiter.outcome.try_recv().is_err());
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    waiter.result().unlock().unwrap();
+    assert_nothing_left(&server);
+}

@@ -34,6 +34,10 @@ impl History {
         }
     }
 
+    pub(crate) fn decisions(&self) -> u64 {
+        self.decisions
+    }
+
     fn line(&mut self, now: Nanos, text: &str) {
         let mut digest = self.digest;
         for byte in text.bytes() {

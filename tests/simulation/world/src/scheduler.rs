@@ -25,6 +25,9 @@ thread_local! {
     static UNINTERRUPTED: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Eight times what any world has taken.
+const MOST_DECISIONS: u64 = 2_000_000;
+
 /// What a world begins with.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -303,6 +306,10 @@ impl Inside {
         loop {
             while let Some(event) = self.events.pop_until(self.now) {
                 self.happen(event);
+            }
+            if self.history.decisions() > MOST_DECISIONS {
+                let text = "threads run on and on, and the world doesn't come to its end";
+                self.history.stuck(text, self.now);
             }
             if !self.runnable.is_empty() {
                 let chosen = self.random.usize(..self.runnable.len());
