@@ -41,7 +41,7 @@ pub use detour::Detour;
 pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status, gateway};
 pub use forks::forked;
 pub use frames::Protocol;
-pub use process::{Child, hear, helper_in_a_child_of, is_child, role, say};
+pub use process::{Child, hear, helper_in_a_child_of, role, say};
 pub use program::built_program;
 pub use proxy::{Fault, Proxy};
 pub use resources::{open_files_under, resident_bytes, sockets, threads_named};
@@ -50,7 +50,7 @@ pub use sets::{
     Cluster, Member, Migration, Replicated, SentinelSet, Setup, slot_of, tag_in, valkey,
 };
 pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
-pub use threads::Thread;
+pub use threads::{Thread, children};
 pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};
 
 use std::thread;

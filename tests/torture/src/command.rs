@@ -16,37 +16,31 @@ const BELOW_A_SHELL: &str = "trap '' TERM; \"$@\"; exit";
 /// How often it writes.
 const BEAT: Duration = Duration::from_millis(3);
 
-/// Has `run` run the command for so long, as whose arguments its own are ended.
-pub(crate) fn give(run: &mut Command, dir: &Path, time: Duration) {
-    let own = env::current_exe().expect("a program knows its file");
+/// Has `run` run the command, which is `program`, for so long, as whose arguments its own are ended.
+pub(crate) fn give(run: &mut Command, program: &Path, dir: &Path, time: Duration) {
     run.args(["--", "sh", "-c", BELOW_A_SHELL, "sh"])
-        .arg(own)
+        .arg(program)
         .env(DIR, dir)
         .env(MILLIS, time.as_millis().to_string());
 }
 
-pub(crate) fn is_command() -> bool {
-    env::var_os(DIR).is_some()
-}
-
-pub(crate) fn run() {
+/// The command's `main`.
+pub fn run() {
     let arg = |name| env::var(name).expect("crosslock, or who runs it, sets it");
     let number = |name| arg(name).parse::<u64>().expect("a number");
     let (pid, name) = (std::process::id(), arg("CROSSLOCK_NAME"));
     let dir = PathBuf::from(arg(DIR));
     let history = History::open(&dir, &format!("command-{pid}"), COMMANDS).expect("write history");
-    let tell = |what: fn(u64, u64) -> What| {
-        let at = now();
-        history.tell_at(at, pid, &name, what(at, number("CROSSLOCK_TOKEN")));
-        at
-    };
-    let begun = tell(|until, token| What::Held {
-        mode: Mode::Command,
-        token,
-        until,
-    });
+    let (mode, token, begun) = (Mode::Command, number("CROSSLOCK_TOKEN"), now());
+    let until = begun;
+    history.tell_at(begun, pid, &name, What::Held { mode, token, until });
     let end = begun + number(MILLIS) * 1_000_000;
-    while tell(|until, _| What::Valid { until }) < end {
+    loop {
+        let until = now();
+        history.tell_at(until, pid, &name, What::Valid { until });
+        if until >= end {
+            return;
+        }
         thread::sleep(BEAT);
     }
 }

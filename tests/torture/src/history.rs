@@ -53,8 +53,6 @@ pub enum What {
     Left(String),
     /// The value when all workers had ended.
     Stored(u64),
-    /// What was run, and for how many seconds faults were fired.
-    Run { topology: String, seconds: u64 },
 }
 
 /// How a lock is held.
@@ -94,20 +92,26 @@ impl History {
         self.tell_at(now(), call, name, what);
     }
 
-    /// Writes an event of this process, in one write.
+    /// Writes that this happened then.
     pub fn tell_at(&self, at: u64, call: u32, name: &str, what: What) {
-        self.write(&Event {
+        self.write(at, self.process, call, name, what);
+    }
+
+    /// Writes that this happens to another process now.
+    pub fn tell_of(&self, process: u32, what: What) {
+        self.write(now(), process, 0, "", what);
+    }
+
+    /// In one write.
+    fn write(&self, at: u64, process: u32, call: u32, name: &str, what: What) {
+        let event = Event {
             at,
-            process: self.process,
+            process,
             call,
             name: name.to_owned(),
             what,
-        });
-    }
-
-    /// Writes an event of any process.
-    pub fn write(&self, event: &Event) {
-        let line = serde_json::to_string(event).expect("numbers and texts") + "\n";
+        };
+        let line = serde_json::to_string(&event).expect("numbers and texts") + "\n";
         let written = (&self.file).write_all(line.as_bytes());
         written.expect("write history");
     }

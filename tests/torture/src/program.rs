@@ -1,6 +1,6 @@
 //! The program `crosslock`, which runs a command under a lock, over and over.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,8 +12,8 @@ use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::command;
-use super::names::LONG;
-use support::{built_program, eventually};
+use super::worker::LONG;
+use support::{built_program, children, eventually};
 
 /// How often it is looked whether the program has ended.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -27,8 +27,6 @@ const KILL_AFTER: &str = "50ms";
 pub(crate) struct Program {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// The process that is to be hit.
-    aimed: u32,
 }
 
 #[derive(Debug, Default)]
@@ -42,53 +40,55 @@ struct Shared {
 }
 
 impl Program {
-    pub(crate) fn start(dir: &Path, url: String, ttl: Duration, seed: u64) -> Self {
+    /// Has it run commands, which are `program`, with choices by this seed.
+    pub(crate) fn start(dir: &Path, program: &Path, url: String, ttl: Duration, seed: u64) -> Self {
         let shared = Arc::new(Shared::default());
-        let mut runner = Runner {
-            program: program(),
+        let runner = Runner {
+            crosslock: crosslock(),
+            program: program.to_owned(),
             dir: dir.to_owned(),
             url,
             ttl,
-            rng: Rng::with_seed(seed),
         };
         let theirs = shared.clone();
         Program {
             shared,
-            thread: Some(thread::spawn(move || runner.run(&theirs))),
-            aimed: 0,
+            thread: Some(thread::spawn(move || {
+                runner.run(&theirs, &mut Rng::with_seed(seed));
+            })),
         }
     }
 
-    /// Waits until its command runs.
-    pub(crate) fn await_command(&mut self) {
+    /// Waits until its command runs, and returns the program's process.
+    pub(crate) fn with_command(&self) -> Option<Pid> {
+        let mut found = None;
         eventually(PATIENCE, || {
-            let running = self.shared.running();
-            let pid = running.as_ref().map_or(0, Child::id);
-            let has_command = child_like(pid, |line| line.starts_with("sh ")).is_some();
-            self.aimed = if has_command { pid } else { 0 };
-            has_command
+            found = self.shared.running().as_ref().map(Pid::from_child);
+            found = found.filter(|pid| child_like(*pid, |line| line.starts_with("sh ")).is_some());
+            found.is_some()
         });
+        found
     }
 
-    /// Stops it, but not its watchdog.
-    pub(crate) fn stop(&self) -> bool {
-        self.signal(Signal::STOP)
+    /// Says whether that process was still there to be hit.
+    pub(crate) fn signal(&self, pid: Pid, signal: Signal) -> bool {
+        self.is_running(pid, || kill_process(pid, signal).is_ok())
     }
 
-    /// After it was stopped.
-    pub(crate) fn go_on(&self) -> bool {
-        self.signal(Signal::CONT)
+    /// The same with its watchdog, which is killed.
+    pub(crate) fn kill_watchdog(&self, pid: Pid) -> bool {
+        self.is_running(pid, || {
+            let watchdog = child_like(pid, |line| line.contains(" __watch "));
+            watchdog.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+        })
     }
 
-    pub(crate) fn kill(&self) -> bool {
-        self.signal(Signal::KILL)
-    }
-
-    pub(crate) fn kill_watchdog(&self) -> bool {
+    fn is_running(&self, pid: Pid, hit: impl FnOnce() -> bool) -> bool {
         let running = self.shared.running();
-        let its = running.as_ref().filter(|child| child.id() == self.aimed);
-        let watchdog = its.and_then(|child| child_like(child.id(), is_watchdog));
-        watchdog.is_some_and(|pid| signal(pid, Signal::KILL))
+        let is_it = running
+            .as_ref()
+            .is_some_and(|child| Pid::from_child(child) == pid);
+        is_it && hit()
     }
 
     /// Has it run no other behind the next command that ends by itself.
@@ -100,12 +100,6 @@ impl Program {
     pub(crate) fn has_ended(&self, timeout: Duration) -> bool {
         let is_over = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
         eventually(timeout, is_over)
-    }
-
-    fn signal(&self, what: Signal) -> bool {
-        let running = self.shared.running();
-        let its = running.as_ref().filter(|child| child.id() == self.aimed);
-        its.is_some_and(|child| signal(child.id(), what))
     }
 }
 
@@ -127,24 +121,32 @@ impl Shared {
     fn running(&self) -> MutexGuard<'_, Option<Child>> {
         self.running.lock().expect("no panics")
     }
+
+    /// Reaps it when it has ended.
+    fn ended(&self) -> Option<ExitStatus> {
+        let mut running = self.running();
+        let status = running.as_mut()?.try_wait().expect("wait for a child")?;
+        *running = None;
+        Some(status)
+    }
 }
 
 /// What the program is started with.
 struct Runner {
+    crosslock: PathBuf,
     program: PathBuf,
     dir: PathBuf,
     url: String,
     ttl: Duration,
-    rng: Rng,
 }
 
 impl Runner {
     /// Until it is to end, and then until a command has succeeded.
-    fn run(&mut self, shared: &Shared) {
+    fn run(&self, shared: &Shared, rng: &mut Rng) {
         loop {
-            *shared.running() = Some(self.start());
+            *shared.running() = Some(self.start(rng));
             let status = loop {
-                if let Some(status) = ended(&mut shared.running()) {
+                if let Some(status) = shared.ended() {
                     break status;
                 }
                 thread::sleep(PAUSE);
@@ -157,64 +159,33 @@ impl Runner {
     }
 
     /// The command lives for so long that its lease ends before if it isn't renewed.
-    fn start(&mut self) -> Child {
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(self.dir.join("program.log"));
+    fn start(&self, rng: &mut Rng) -> Child {
+        let mut log = File::options();
+        let log = log.create(true).append(true);
+        let log = log.open(self.dir.join("program.log"));
         let ttl = format!("{}ms", self.ttl.as_millis());
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(&self.crosslock);
         command
             .args(["--url", &self.url, "run", LONG])
             .args(["--ttl", &ttl, "--kill-after", KILL_AFTER])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log.expect("open its log"));
-        command::give(
-            &mut command,
-            &self.dir,
-            self.ttl.mul_f64(2.5 + self.rng.f64()),
-        );
+        let time = self.ttl.mul_f64(2.5 + rng.f64());
+        command::give(&mut command, &self.program, &self.dir, time);
         command.spawn().expect("start the program")
     }
 }
 
-/// Reaps it when it has ended.
-fn ended(running: &mut Option<Child>) -> Option<ExitStatus> {
-    let status = running.as_mut()?.try_wait().expect("wait for a child")?;
-    *running = None;
-    Some(status)
-}
-
-fn program() -> PathBuf {
+fn crosslock() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let sources = ["src", "lua", "cli/src"].map(|folder| root.join(folder));
     let how = "add `-p crosslock-cli --test program`";
     built_program("crosslock", &sources, how)
 }
 
-/// Says whether it was there.
-fn signal(pid: u32, signal: Signal) -> bool {
-    let pid = pid.try_into().ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| kill_process(pid, signal).is_ok())
-}
-
-fn is_watchdog(line: &str) -> bool {
-    line.contains(" __watch ")
-}
-
 /// The child of a process whose command line is such.
-fn child_like(pid: u32, is_it: impl Fn(&str) -> bool) -> Option<u32> {
-    let line = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+fn child_like(pid: Pid, is_it: impl Fn(&str) -> bool) -> Option<Pid> {
     let mut children = children(pid).into_iter();
-    children.find(|pid| is_it(&line(pid).replace('\0', " ")))
-}
-
-fn children(pid: u32) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task"));
-    let threads = threads.into_iter().flatten().flatten();
-    let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")));
-    let lists: Vec<_> = lists.flatten().collect();
-    let pids = lists.iter().flat_map(|list| list.split_whitespace());
-    pids.filter_map(|pid| pid.parse().ok()).collect()
+    children.find(|(_, line)| is_it(line)).map(|(pid, _)| pid)
 }
