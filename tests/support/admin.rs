@@ -39,12 +39,10 @@ impl RedisServer {
         self.command_stat(command, "rejected_calls")
     }
 
-    /// Sets the counters of calls to zero.
     pub fn reset_stats(&self) {
         self.query::<()>(&["CONFIG", "RESETSTAT"]);
     }
 
-    /// Returns all keys, sorted.
     pub fn keys(&self) -> Vec<String> {
         let mut keys: Vec<_> = self
             .query::<Vec<Vec<u8>>>(&["KEYS", "*"])
@@ -55,7 +53,6 @@ impl RedisServer {
         keys
     }
 
-    /// Returns the value of a string key.
     pub fn get(&self, key: &str) -> Option<String> {
         self.query(&["GET", key])
     }
@@ -93,7 +90,6 @@ impl RedisServer {
             .unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
-    /// Runs a command.
     pub fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         let mut command = cmd(words[0]);
         command.arg(&words[1..]);

@@ -48,7 +48,6 @@ impl Builder {
         self.tls()
     }
 
-    /// Is a node of a cluster, with a free port for the other nodes.
     pub(super) fn cluster(mut self) -> Self {
         self.cluster = true;
         self.config("cluster-enabled", "yes")
@@ -60,13 +59,11 @@ impl Builder {
         self
     }
 
-    /// Listens at a unix socket, too.
     pub fn unix_socket(mut self) -> Self {
         self.unix_socket = true;
         self
     }
 
-    /// Keeps every write through a crash.
     pub fn append_only(self) -> Self {
         self.config("appendonly", "yes")
             .config("appendfsync", "always")
@@ -77,7 +74,6 @@ impl Builder {
         self.config("replicaof", &format!("127.0.0.1 {port}"))
     }
 
-    /// Is a Sentinel, and no server of keys.
     pub fn sentinel(mut self) -> Self {
         self.sentinel = true;
         self
@@ -94,11 +90,6 @@ impl Builder {
         self
     }
 
-    /// Starts the server and waits until it answers.
-    ///
-    /// # Panics
-    ///
-    /// If there is no server to start, or it doesn't start; the message has its log.
     pub fn start(self) -> RedisServer {
         RedisServer::start_with(&self)
     }

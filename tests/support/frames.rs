@@ -33,7 +33,6 @@ impl Frame {
             .any(|window| window.eq_ignore_ascii_case(word))
     }
 
-    /// Returns whether the server sent it unasked.
     pub(super) fn is_push(&self) -> bool {
         match self.protocol {
             Protocol::Redis => self.bytes.starts_with(b">"),
@@ -128,7 +127,6 @@ fn chunks_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Returns the length of a packet of ZooKeeper, which begins with that of its rest.
 fn packet_len(bytes: &[u8]) -> Option<usize> {
     let len = u32::from_be_bytes(*bytes.first_chunk()?) as usize;
     // An event can be told from a reply only if it has a number.

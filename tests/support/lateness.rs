@@ -63,7 +63,6 @@ impl Probe {
 }
 
 impl Drop for Probe {
-    /// Waits for the end of the lap.
     fn drop(&mut self) {
         self.ended.store(true, Relaxed);
         for thread in self.threads.drain(..) {

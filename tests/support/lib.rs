@@ -10,7 +10,6 @@ mod builder;
 mod certificates;
 mod consensus;
 mod daemon;
-mod detour;
 mod etcd;
 mod forks;
 mod frames;
@@ -37,7 +36,7 @@ mod zookeeper;
 pub use black_hole::{BlackHole, ClosedPort};
 pub use builder::Builder;
 pub use consensus::{Backup, Kind, Server, ServerSet};
-pub use detour::Detour;
+pub use daemon::Daemon;
 pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status, gateway};
 pub use forks::forked;
 pub use frames::Protocol;
@@ -60,16 +59,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 const POLL: Duration = Duration::from_millis(2);
 
-/// Returns the time on a clock that all processes share.
 pub fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).expect("it began at zero")
 }
 
 /// Waits until `condition` holds.
-///
-/// # Panics
-///
-/// If it doesn't within `timeout`; the message names `what`.
 #[track_caller]
 pub fn wait_until(what: &str, timeout: Duration, condition: impl FnMut() -> bool) {
     assert!(

@@ -13,7 +13,6 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Those of so many servers, of which none has been started.
     pub(super) fn of(servers: usize) -> Self {
         let pids = (0..servers).map(|_| AtomicU32::new(0)).collect();
         Self { pids }

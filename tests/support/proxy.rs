@@ -1,5 +1,6 @@
 //! A TCP proxy between a client and a server, which breaks what passes through it.
 
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -25,8 +26,6 @@ pub enum Fault {
     Refuse,
     /// Accepts and reads, but forwards and answers nothing, not even that an end has closed its connection.
     BlackHole,
-    /// Closes a connection after so many bytes of replies, counted from when the fault was set.
-    Truncate(usize),
     /// Ends the stream of replies; requests still reach the server.
     HalfClose,
     /// Forwards requests and swallows the replies; closes the connection with the first one if `then_close`.
@@ -77,12 +76,10 @@ impl Proxy {
         }
     }
 
-    /// Returns the address for clients.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Returns the address for clients as a URL.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.addr)
     }
@@ -129,17 +126,35 @@ impl Proxy {
         self.shared.state().hold = Hold::Next(matching);
     }
 
-    /// Waits until a request is held back.
     #[track_caller]
     pub fn await_held(&self) {
-        let is_held = || matches!(self.shared.state().hold, Hold::Held);
+        let is_held = || matches!(self.shared.state().hold, Hold::Held | Hold::Cut(_));
         super::wait_until("a request to be held back", PATIENCE, is_held);
     }
 
-    /// Passes the request that is held back.
     pub fn pass_held(&self) {
         self.shared.state().hold = Hold::Nothing;
         self.shared.changed.notify_all();
+    }
+
+    /// Keeps the next request that is such from the server, and closes its connection, until [`Proxy::deliver`].
+    pub fn cut_off_next(&self, such: fn(&str) -> bool) {
+        self.shared.state().hold = Hold::NextSuch(such);
+    }
+
+    /// Has the request that was cut off come to the server after all, and returns how it is answered.
+    #[track_caller]
+    pub fn deliver(&self) -> String {
+        let hold = std::mem::take(&mut self.shared.state().hold);
+        let Hold::Cut(request) = hold else {
+            panic!("no request was cut off");
+        };
+        let mut stream = TcpStream::connect(self.shared.upstream()).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.write_all(&request).expect("it reads");
+        let mut answer = vec![0; 64 << 10];
+        let length = stream.read(&mut answer).expect("it answers");
+        String::from_utf8_lossy(&answer[..length]).into_owned()
     }
 
     /// Builds until what it builds asks through this proxy: clients begin at a random host of their URL.
@@ -175,12 +190,10 @@ impl Proxy {
         super::wait_until("bytes to be swallowed", PATIENCE, is_torn);
     }
 
-    /// Returns how many connections clients have open now.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(SeqCst)
     }
 
-    /// Returns how many connections were accepted so far.
     pub fn accepted(&self) -> u64 {
         self.shared.accepted.load(SeqCst)
     }
@@ -232,6 +245,9 @@ enum Hold {
     /// The next one that contains these bytes.
     Next(Vec<u8>),
     Held,
+    /// The next one that is such, whose connection is closed.
+    NextSuch(fn(&str) -> bool),
+    Cut(Vec<u8>),
 }
 
 impl Shared {
@@ -239,7 +255,6 @@ impl Shared {
         *self.upstream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is needed for the connections of clients.
     pub(super) fn new(protocol: Protocol, upstream: SocketAddr) -> Self {
         Self::with(Arc::new(Mutex::new(upstream)), protocol)
     }
@@ -283,7 +298,6 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Returns the fault, and a number that differs each time it was set.
     pub(super) fn fault(&self) -> (Fault, u64) {
         let state = self.state();
         (state.fault, state.changes)
@@ -352,7 +366,17 @@ impl Shared {
         }
     }
 
-    /// Returns what is to be said in place of a reply that was lost.
+    /// Returns whether this request is to be cut off, and keeps it then.
+    pub(super) fn cuts_off(&self, request: &[u8]) -> bool {
+        let mut state = self.state();
+        let is_it =
+            matches!(state.hold, Hold::NextSuch(such) if such(&String::from_utf8_lossy(request)));
+        if is_it {
+            state.hold = Hold::Cut(request.to_vec());
+        }
+        is_it
+    }
+
     pub(super) fn instead(&self) -> Option<&'static str> {
         self.state().instead.take()
     }

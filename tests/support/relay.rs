@@ -42,7 +42,6 @@ impl Relay {
         }
     }
 
-    /// Does what a fault demands at the moment it is set.
     pub(super) fn meet(&self, fault: Fault) {
         match fault {
             Fault::BlackHole => {}
@@ -139,8 +138,7 @@ impl<'a> Requests<'a> {
     fn run(mut self) {
         // An error is an end as well: whoever is left sees the connection closed.
         let _ = each_chunk(&self.relay.client, |chunk| {
-            self.look_at(chunk);
-            self.forward(chunk)
+            Ok(self.look_at(chunk) && self.forward(chunk)?)
         });
         self.shared.connections.fetch_sub(1, SeqCst);
         let hidden = |fault| fault == Fault::BlackHole && self.relay.server.is_some();
@@ -148,11 +146,15 @@ impl<'a> Requests<'a> {
         self.shared.close(self.relay);
     }
 
-    /// Counts the requests, dooms a reply and holds back what is to be late, all before the server can have answered.
-    fn look_at(&mut self, chunk: &[u8]) {
+    /// Counts the requests, dooms a reply and holds back what is to be late, all before the server can have answered;
+    /// returns whether to go on.
+    fn look_at(&mut self, chunk: &[u8]) -> bool {
         let frames = self.frames.push(chunk);
         for frame in &frames {
             self.shared.hold_back(|word| frame.contains(word));
+            if self.shared.cuts_off(&frame.bytes) {
+                return false;
+            }
         }
         for frame in frames {
             let hit = self.shared.lose_reply_to(|word| frame.contains(word));
@@ -163,6 +165,7 @@ impl<'a> Requests<'a> {
             self.count += 1;
             self.shared.requests.fetch_add(1, SeqCst);
         }
+        true
     }
 
     fn forward(&self, chunk: &[u8]) -> io::Result<bool> {
@@ -187,8 +190,6 @@ struct Replies<'a> {
     relay: &'a Relay,
     frames: Frames,
     count: usize,
-    /// Since which change of the fault how many bytes have passed.
-    passed: (u64, usize),
 }
 
 impl<'a> Replies<'a> {
@@ -198,7 +199,6 @@ impl<'a> Replies<'a> {
             relay,
             frames: Frames::of(shared.protocol),
             count: 0,
-            passed: (0, 0),
         }
     }
 
@@ -252,7 +252,6 @@ impl<'a> Replies<'a> {
                 Fault::LoseReply { then_close } => {
                     return Ok(self.swallow(replies) && !(then_close && replies > 0));
                 }
-                Fault::Truncate(limit) => return self.send_up_to(limit, changes, bytes),
                 Fault::Delay(time) if !self.shared.pause(self.relay, changes, time) => {}
                 Fault::None | Fault::Refuse | Fault::Delay(_) => {
                     client.write_all(bytes)?;
@@ -268,17 +267,6 @@ impl<'a> Replies<'a> {
         self.shared.lost_replies.fetch_add(replies as u64, SeqCst);
         true
     }
-
-    fn send_up_to(&mut self, limit: usize, changes: u64, bytes: &[u8]) -> io::Result<bool> {
-        if self.passed.0 != changes {
-            self.passed = (changes, 0);
-        }
-        let len = bytes.len().min(limit - self.passed.1);
-        let mut client = &self.relay.client;
-        client.write_all(&bytes[..len])?;
-        self.passed.1 += len;
-        Ok(self.passed.1 < limit)
-    }
 }
 
 /// Returns where the reply `index` starts in a chunk whose first reply is `first`, if it does or did before.
@@ -289,7 +277,6 @@ fn start_of(index: usize, first: usize, frames: &[Frame]) -> Option<usize> {
     }
 }
 
-/// Returns the fault once no delay holds the bytes back any more.
 fn settled(shared: &Shared, relay: &Relay) -> Fault {
     loop {
         match shared.fault() {

@@ -75,20 +75,15 @@ pub enum Acquired {
     Broken,
 }
 
-/// The script with what it uses, as it is sent to the server.
 pub fn whole(script: &str) -> String {
     lua::whole(script)
 }
 
-/// What a request to run the script contains.
 pub fn digest(script: &str) -> String {
     redis::Script::new(&whole(script)).get_hash().to_owned()
 }
 
 impl Acquired {
-    /// # Panics
-    ///
-    /// If it is no answer of theirs.
     pub fn of(answer: &Value) -> Self {
         match answer {
             Value::Int(0) => Acquired::Broken,
@@ -123,7 +118,6 @@ impl Acquired {
         }
     }
 
-    /// Of one who has the lock.
     pub fn token(&self) -> Option<u64> {
         match self {
             Acquired::Token(token) | Acquired::Valued(token, _) => Some(*token),
@@ -132,11 +126,6 @@ impl Acquired {
     }
 }
 
-/// What a server has answered with a string.
-///
-/// # Panics
-///
-/// If it is none, or no text.
 pub fn text(value: &Value) -> &str {
     match value {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).expect("text"),

@@ -41,17 +41,6 @@ fn black_hole_swallows_requests_and_hides_ends() {
 }
 
 #[test]
-fn truncated_reply_is_followed_by_an_end() {
-    let (server, proxy) = server_with_proxy();
-    server.query::<()>(&["SET", "key", "0123456789"]);
-    let mut wire = Wire::open(&proxy);
-    proxy.set(Fault::Truncate(9));
-    assert_eq!(wire.ask(&["GET", "key"]), "$10");
-    assert_eq!(wire.line(), "0123");
-    assert!(wire.is_ended());
-}
-
-#[test]
 fn half_closed_connection_carries_requests_only() {
     let (server, proxy) = server_with_proxy();
     let mut wire = Wire::open(&proxy);

@@ -214,7 +214,6 @@ fn handshake_ends_in_time_where_the_server_is_silent() {
     for fault in [
         Fault::BlackHole,
         Fault::LoseReply { then_close: false },
-        Fault::Truncate(100),
         Fault::HalfClose,
     ] {
         proxy.set(fault);

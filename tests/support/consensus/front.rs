@@ -53,12 +53,10 @@ impl Front {
         }
     }
 
-    /// At which it listens for the other servers.
     pub(crate) fn listens(&self) -> impl Iterator<Item = u16> {
         self.between.iter().map(|between| between.port)
     }
 
-    /// At which the other servers find it.
     pub(crate) fn told(&self) -> impl Iterator<Item = u16> {
         self.between.iter().map(|Between { port, proxy }| {
             let proxy = proxy.as_ref();

@@ -28,10 +28,6 @@ pub struct Status {
 
 impl Etcd {
     /// Calls the gateway, as a user who may do everything; returns the answer.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't answer, or by an error.
     #[track_caller]
     pub fn call(&self, path: &str, body: &Value) -> Value {
         let token = self.kind.setup.login.then(|| login(self, ROOT));
@@ -59,10 +55,6 @@ impl Etcd {
     }
 
     /// Returns its version, such as `[3, 5, 17]`.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't answer.
     #[track_caller]
     pub fn version(&self) -> Vec<u32> {
         let answer = self.call("/v3/maintenance/status", &json!({}));
@@ -72,10 +64,6 @@ impl Etcd {
     }
 
     /// Returns how many requests it has begun with, of those whose service or method is such.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't answer.
     #[track_caller]
     pub fn requests(&self, such: &str) -> u64 {
         let metrics = gateway::get(self.own_addr(), "/metrics", STATUS_WITHIN);
@@ -92,21 +80,18 @@ impl Etcd {
         sum
     }
 
-    /// Returns the revision that all agree on.
     #[track_caller]
     pub fn revision(&self) -> u64 {
         let answer = self.call("/v3/kv/range", &json!({ "key": encoded("-") }));
         number(&answer["header"]["revision"])
     }
 
-    /// Sets a key.
     #[track_caller]
     pub fn put(&self, key: &str, value: &str) {
         let body = json!({ "key": encoded(key), "value": encoded(value) });
         self.call("/v3/kv/put", &body);
     }
 
-    /// Returns the value of a key.
     #[track_caller]
     pub fn get(&self, key: &str) -> Option<String> {
         let answer = self.call("/v3/kv/range", &json!({ "key": encoded(key) }));
@@ -139,7 +124,6 @@ impl Etcd {
         number(&answer["grantedTTL"])
     }
 
-    /// Grants a lease of that number, and sets a key that ends with it.
     #[track_caller]
     pub fn put_under(&self, (lease, seconds): (i64, u64), key: &str, value: &str) {
         let body = json!({ "ID": lease.to_string(), "TTL": seconds.to_string() });
@@ -150,7 +134,6 @@ impl Etcd {
         self.call("/v3/kv/put", &body);
     }
 
-    /// Deletes a key.
     #[track_caller]
     pub fn delete(&self, key: &str) {
         self.call("/v3/kv/deleterange", &json!({ "key": encoded(key) }));
@@ -162,7 +145,6 @@ impl Etcd {
         self.call("/v3/kv/deleterange", &range_of(prefix));
     }
 
-    /// Returns all leases.
     #[track_caller]
     pub fn leases(&self) -> Vec<i64> {
         let answer = self.call("/v3/lease/leases", &json!({}));
@@ -172,7 +154,6 @@ impl Etcd {
             .collect()
     }
 
-    /// Ends a lease, and deletes its keys.
     #[track_caller]
     pub fn revoke(&self, lease: i64) {
         self.call("/v3/lease/revoke", &json!({ "ID": lease.to_string() }));
@@ -187,7 +168,6 @@ impl Etcd {
     }
 }
 
-/// Makes the users, and lets nobody else in from then on.
 pub(super) fn demand_login(server: &Etcd) {
     let call = |path: &str, body: Value| {
         let answer = gateway::call(server.own_addr(), &format!("/v3/auth/{path}"), None, &body);

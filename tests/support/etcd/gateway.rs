@@ -71,7 +71,6 @@ pub(super) fn call(
     post(addr, path, token, body, TIMEOUT)
 }
 
-/// Returns the names of the members that this one knows.
 pub(super) fn names(addr: SocketAddr) -> Vec<String> {
     let Ok((200, answer)) = call(addr, "/v3/cluster/member/list", None, &json!({})) else {
         return Vec::new();

@@ -28,7 +28,6 @@ impl Etcd {
         Self::setup().start()
     }
 
-    /// Returns a configuration to change.
     pub fn setup() -> EtcdSetup {
         EtcdSetup::new()
     }
@@ -51,7 +50,6 @@ impl Etcd {
         Self::of(kind, daemon, front, place)
     }
 
-    /// Returns the file with the certificate of the authority.
     pub fn ca_file(&self) -> PathBuf {
         self.dir().join("ca.pem")
     }

@@ -67,17 +67,11 @@ impl EtcdSetup {
         self
     }
 
-    /// Starts one server and waits until it answers.
-    ///
-    /// # Panics
-    ///
-    /// If there is no program to start, or it doesn't start; the message has its log.
     pub fn start(self) -> Etcd {
         let [server] = <[_; 1]>::try_from(self.start_members(1)).expect("one");
         server
     }
 
-    /// Starts so many, and waits until they have a leader.
     pub fn cluster(self, members: usize) -> EtcdCluster {
         EtcdCluster::of_members(self.start_members(members))
     }
@@ -126,7 +120,6 @@ impl EtcdSetup {
         Front::new(1, Protocol::Http, self.tls, peers)
     }
 
-    /// Returns the arguments of a member.
     pub(super) fn arguments(&self, name: &str, cluster: &str, front: &Front) -> Vec<String> {
         let flags = [
             ("name", name),
@@ -165,7 +158,6 @@ impl EtcdSetup {
     }
 }
 
-/// Where the others find it.
 fn told(front: &Front) -> String {
     front.told().map(http).collect()
 }

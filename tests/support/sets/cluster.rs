@@ -25,7 +25,6 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one, and waits until it takes commands and the replicas have caught up.
     pub fn start() -> Self {
         Setup::new().cluster()
     }
@@ -60,19 +59,16 @@ impl Cluster {
         all.filter(|index| !self.removed.contains(index)).collect()
     }
 
-    /// Returns the URL that names all nodes of the start, with the password and the authority to trust.
     pub fn url(&self) -> String {
         let (scheme, hosts) = (self.setup.scheme("+cluster"), self.hosts());
         let parameters = self.setup.parameters(&self.nodes[0]);
         format!("{scheme}{hosts}{parameters}")
     }
 
-    /// Returns the public addresses of the nodes of the start, with commas between.
     pub fn hosts(&self) -> String {
         hosts(&self.nodes[..2 * SLOTS.len()])
     }
 
-    /// Returns the id by which the nodes know one another.
     pub fn id(&self, index: usize) -> String {
         self.nodes[index].query(&["CLUSTER", "MYID"])
     }
@@ -84,7 +80,6 @@ impl Cluster {
         masters
     }
 
-    /// Returns whether a node runs and takes itself for a master.
     pub fn is_master(&self, index: usize) -> bool {
         myself(&self.nodes[index]).is_some_and(|line| line.is_master())
     }
@@ -108,10 +103,6 @@ impl Cluster {
     }
 
     /// Returns the node that has the slot of `key`; see [`Cluster::owner_of_slot`].
-    ///
-    /// # Panics
-    ///
-    /// If no node has.
     #[track_caller]
     pub fn owner(&self, key: &str) -> usize {
         let owner = self.owner_of_slot(slot_of(key));
@@ -126,10 +117,6 @@ impl Cluster {
     }
 
     /// Returns a word in the first slot of `index`: a name that has it as its tag is there.
-    ///
-    /// # Panics
-    ///
-    /// If the node has no slot.
     #[track_caller]
     pub fn tag_on(&self, index: usize) -> String {
         tag_in(*self.slots(index).first().expect("the node has a slot"))
@@ -195,10 +182,6 @@ impl Cluster {
     }
 
     /// Cuts a node off from all others: clients still reach it.
-    ///
-    /// # Panics
-    ///
-    /// If the cluster was started without [`Setup::proxies`].
     #[track_caller]
     pub fn isolate(&self, index: usize) {
         self.others(index)
@@ -230,7 +213,6 @@ impl Cluster {
         others.map(|other| &self.nodes[other])
     }
 
-    /// Gives the masters their slots, and makes all nodes known to one another.
     fn introduce(&self) {
         for (index, node) in self.nodes.iter().enumerate() {
             // Otherwise they would all begin with the same, and quarrel.
@@ -306,7 +288,6 @@ impl Cluster {
     }
 }
 
-/// Makes two nodes known to each other.
 fn meet(node: &Member, other: &Member) {
     let (port, bus) = (
         other.public_port().to_string(),

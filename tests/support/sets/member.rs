@@ -65,20 +65,12 @@ impl Member {
     }
 
     /// Returns the proxy that clients and the other servers connect to. What is [set](Proxy::set) there is for clients.
-    ///
-    /// # Panics
-    ///
-    /// If the set was started without [`Setup::proxies`].
     #[track_caller]
     pub fn proxy(&self) -> &Proxy {
         &self.front().proxy
     }
 
     /// Cuts this and `other` off from each other: neither hears anything of the other any more. Clients aren't touched.
-    ///
-    /// # Panics
-    ///
-    /// If the set was started without [`Setup::proxies`].
     #[track_caller]
     pub fn cut_from(&self, other: &Member) {
         self.link(other, Fault::BlackHole);

@@ -20,10 +20,6 @@ pub struct Migration<'a> {
 
 impl Cluster {
     /// Returns the steps that bring `slot` from the node that has it to `to`; none is done yet.
-    ///
-    /// # Panics
-    ///
-    /// If no node that runs has it.
     #[track_caller]
     pub fn migration(&self, slot: u16, to: usize) -> Migration<'_> {
         let from = self.owner_of_slot(slot).expect("a node has the slot");
@@ -76,10 +72,6 @@ impl Cluster {
     }
 
     /// Runs `redis-cli --cluster command` against the first node that runs; returns what it printed.
-    ///
-    /// # Panics
-    ///
-    /// If it fails.
     #[track_caller]
     pub fn redis_cli(&self, command: &str, arguments: &[&str]) -> String {
         let node = self.node(self.running()[0]);
@@ -104,7 +96,6 @@ impl Migration<'_> {
         self.set_slot(self.from, &["MIGRATING", &self.cluster.id(self.to)]);
     }
 
-    /// Returns the keys of the slot that are still with the old owner.
     pub fn keys(&self) -> Vec<String> {
         let slot = self.slot.to_string();
         self.node(self.from)
@@ -123,7 +114,6 @@ impl Migration<'_> {
         self.node(self.from).query::<String>(&words);
     }
 
-    /// Moves all keys, one after the other.
     #[track_caller]
     pub fn move_keys(&self) {
         loop {

@@ -15,7 +15,6 @@ pub struct Replicated {
 }
 
 impl Replicated {
-    /// Starts a master and so many replicas, and waits until these have caught up.
     pub fn start(replicas: usize) -> Self {
         Setup::new().replicated(replicas)
     }
@@ -34,7 +33,6 @@ impl Replicated {
         &self.members[index]
     }
 
-    /// Returns all of them.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
@@ -52,14 +50,12 @@ impl Replicated {
         role(&self.members[index])
     }
 
-    /// Returns the URL of a server, with the password and the authority to trust.
     pub fn url(&self, index: usize) -> String {
         let member = &self.members[index];
         let (scheme, host) = (self.setup.scheme(""), member.public_addr());
         format!("{scheme}{host}/{}", self.setup.parameters(member))
     }
 
-    /// Returns the public addresses, with commas between.
     pub fn hosts(&self) -> String {
         hosts(&self.members)
     }
@@ -76,10 +72,6 @@ impl Replicated {
     }
 
     /// Cuts the link between two servers: each takes the other for silent, while clients reach both.
-    ///
-    /// # Panics
-    ///
-    /// If the set was started without [`Setup::proxies`].
     #[track_caller]
     pub fn cut(&self, one: usize, other: usize) {
         self.members[one].cut_from(&self.members[other]);
@@ -113,7 +105,6 @@ pub(super) fn role(member: &Member) -> Option<String> {
     field(&replication, "role")
 }
 
-/// Waits until one of the servers that run is a master, and all others are its replicas and have all that it has.
 #[track_caller]
 pub(super) fn wait_until_caught_up(members: &[Member]) {
     let done = eventually(PATIENCE, || have_caught_up(members).unwrap_or(false));
@@ -160,7 +151,6 @@ fn field(info: &str, name: &str) -> Option<String> {
     found.map(|(_, value)| value.to_owned())
 }
 
-/// Waits until one server says that it is a master.
 #[track_caller]
 pub(super) fn wait_until_master(member: &Member) {
     wait_until("a server to be the master", PATIENCE, || {

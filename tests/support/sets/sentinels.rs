@@ -29,7 +29,6 @@ pub struct SentinelSet {
 }
 
 impl SentinelSet {
-    /// Starts one, and waits until all know each other.
     pub fn start() -> Self {
         Setup::new().sentinels()
     }
@@ -70,19 +69,16 @@ impl SentinelSet {
         &self.sentinels[index]
     }
 
-    /// Returns the sentinels.
     pub fn sentinels(&self) -> &[Member] {
         &self.sentinels
     }
 
-    /// Returns the URL that names all sentinels, with the passwords and the authority to trust.
     pub fn url(&self) -> String {
         let (scheme, hosts) = (self.setup.scheme("+sentinel"), hosts(&self.sentinels));
         let parameters = self.setup.parameters(&self.members[0]);
         format!("{scheme}{hosts}/{NAME}{parameters}")
     }
 
-    /// Returns the public addresses of the sentinels, with commas between.
     pub fn hosts(&self) -> String {
         hosts(&self.sentinels)
     }
@@ -100,7 +96,6 @@ impl SentinelSet {
         role(&self.members[index])
     }
 
-    /// Has the sentinels make another server the master, waits until all that run have, and returns it.
     #[track_caller]
     pub fn failover(&self) -> usize {
         let old = self.master();
@@ -155,7 +150,6 @@ impl SentinelSet {
             .filter(|sentinel| sentinel.is_running())
     }
 
-    /// Returns the configuration epoch and the master that a sentinel has.
     fn view(&self, sentinel: &Member) -> Option<(u64, usize)> {
         let ask = ["SENTINEL", "MASTER", NAME];
         let state: State = sentinel.try_query(&ask).ok()?;
@@ -202,7 +196,6 @@ impl SentinelSet {
             && sentinels.iter().filter(good).count() + 1 == self.running().count()
     }
 
-    /// What the sentinels know, for a test that fails.
     fn story(&self) -> String {
         let told = |sentinel: &Member| {
             let ask = |what| sentinel.try_query::<Vec<State>>(&["SENTINEL", what, NAME]);

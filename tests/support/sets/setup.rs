@@ -56,7 +56,6 @@ impl Setup {
         self
     }
 
-    /// Adds ACL rules to the sentinels.
     pub fn sentinel_acl(mut self, rules: &[&str]) -> Self {
         self.sentinel = self.sentinel.acl(rules);
         self
@@ -102,22 +101,18 @@ impl Setup {
         self.down_after(OF_SENTINELS).node_timeout(OF_NODES)
     }
 
-    /// Starts a master and so many replicas, and waits until these have caught up.
     pub fn replicated(self, replicas: usize) -> Replicated {
         Replicated::start_with(self, replicas)
     }
 
-    /// Starts a master, two replicas and three sentinels, and waits until all know each other.
     pub fn sentinels(self) -> SentinelSet {
         SentinelSet::start_with(self)
     }
 
-    /// Starts three masters with a replica each, and waits until they are a cluster.
     pub fn cluster(self) -> Cluster {
         Cluster::start_with(self)
     }
 
-    /// Makes certificates for all servers, which copy them when they start.
     pub(super) fn certificates(&self) -> Option<TempDir> {
         self.tls.then(|| {
             let dir = tempfile::tempdir().expect("make a directory");
@@ -126,7 +121,6 @@ impl Setup {
         })
     }
 
-    /// Starts a master and so many replicas of it.
     pub(super) fn servers(&self, replicas: usize, certificates: Option<&Path>) -> Vec<Member> {
         let mut servers = vec![self.server(0, certificates, |builder| builder)];
         let port = servers[0].public_port();
@@ -230,7 +224,6 @@ fn with_tls(builder: Builder, certificates: Option<&Path>) -> Builder {
     }
 }
 
-/// Returns the public addresses, with commas between.
 pub(super) fn hosts(members: &[Member]) -> String {
     let hosts: Vec<_> = members
         .iter()

@@ -30,12 +30,10 @@ pub struct ZooKeeperKind {
 }
 
 impl ZooKeeper {
-    /// Starts a server whose sessions last for 200 ms to 2 s.
     pub fn start() -> Self {
         Self::setup().start()
     }
 
-    /// Returns a configuration to change.
     pub fn setup() -> ZooKeeperSetup {
         ZooKeeperSetup::new()
     }
@@ -81,7 +79,6 @@ impl ZooKeeper {
         Some(answer)
     }
 
-    /// Returns the ids of the sessions that are connected to this server.
     pub fn sessions(&self) -> Vec<i64> {
         let answer = self.word("cons").unwrap_or_default();
         let ids = answer.lines().filter_map(|line| {
@@ -144,7 +141,6 @@ impl ZooKeeper {
 }
 
 impl Ensemble {
-    /// Starts so many servers.
     pub fn of(members: usize) -> Self {
         ZooKeeperSetup::new().ensemble(members)
     }

@@ -68,17 +68,11 @@ impl ZooKeeperSetup {
         self
     }
 
-    /// Starts one server and waits until it answers.
-    ///
-    /// # Panics
-    ///
-    /// If there is no program to start, or it doesn't start; the message has its log.
     pub fn start(self) -> ZooKeeper {
         let [server] = <[_; 1]>::try_from(self.start_members(1)).expect("one");
         server
     }
 
-    /// Starts so many, and waits until one leads the others.
     pub fn ensemble(self, members: usize) -> Ensemble {
         Ensemble::of_members(self.start_members(members))
     }
@@ -154,7 +148,6 @@ impl ZooKeeperSetup {
     }
 }
 
-/// How a member is written whose ports for the others are these.
 fn at(ports: impl Iterator<Item = u16>) -> String {
     let mut text = String::from("127.0.0.1");
     ports.for_each(|port| text += &format!(":{port}"));
