@@ -5,9 +5,9 @@ use support::Child;
 use support::puppet::SCRIPT;
 
 /// Short, so that what children hold is renewed several times.
-pub(super) const LEASE: Duration = Duration::from_millis(400);
+const LEASE: Duration = Duration::from_millis(400);
 /// Where it matters that none ends, however busy the machine is.
-pub(super) const LASTING: Duration = Duration::from_secs(20);
+const LASTING: Duration = Duration::from_secs(20);
 
 /// A place of a test's own, for as long as this is there.
 pub(super) struct Place {
@@ -16,9 +16,8 @@ pub(super) struct Place {
     /// end.
     pub(super) lease: Duration,
     lasting: Duration,
-    /// Of many forks, and of many increments by each process.
+    /// Of many forks.
     forks: u32,
-    pub(super) increments: usize,
     /// What is stored there of those that hold a lock or wait for it.
     line: Box<dyn Fn() -> Vec<String>>,
 }
@@ -31,7 +30,6 @@ impl Place {
             lease: LEASE,
             lasting: LEASE,
             forks: 150,
-            increments: 500,
             line: Box::new(line),
         }
     }
@@ -88,7 +86,6 @@ impl Place {
             lease: Duration::from_secs(2),
             lasting: LASTING,
             forks: 40,
-            increments: 100,
             ..Place::of(url, line)
         }
     }

@@ -1,6 +1,5 @@
 //! A TCP proxy between a client and a server, which breaks what passes through it.
 
-use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,7 +12,7 @@ use super::peers::Peers;
 use super::relay::{self, Relay};
 
 /// Far more than anything here takes, even on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a [`Proxy`] does to the connections through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +38,7 @@ pub enum Fault {
 #[derive(Debug)]
 pub struct Proxy {
     addr: SocketAddr,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     lanes: Arc<Lanes>,
     acceptor: Option<JoinHandle<()>>,
 }
@@ -118,45 +117,6 @@ impl Proxy {
         self.shared.state().instead = Some(words);
     }
 
-    /// Holds back the next request that contains `matching`, in any case, and what comes behind it on its connection:
-    /// until [`Proxy::pass_held`], whatever becomes of the client meanwhile. Other connections aren't touched.
-    pub fn hold_next_request(&self, matching: &str) {
-        let matching = matching.as_bytes().to_vec();
-        assert!(!matching.is_empty(), "every request would match");
-        self.shared.state().hold = Hold::Next(matching);
-    }
-
-    #[track_caller]
-    pub fn await_held(&self) {
-        let is_held = || matches!(self.shared.state().hold, Hold::Held | Hold::Cut(_));
-        super::wait_until("a request to be held back", PATIENCE, is_held);
-    }
-
-    pub fn pass_held(&self) {
-        self.shared.state().hold = Hold::Nothing;
-        self.shared.changed.notify_all();
-    }
-
-    /// Keeps the next request that is such from the server, and closes its connection, until [`Proxy::deliver`].
-    pub fn cut_off_next(&self, such: fn(&str) -> bool) {
-        self.shared.state().hold = Hold::NextSuch(such);
-    }
-
-    /// Has the request that was cut off come to the server after all, and returns how it is answered.
-    #[track_caller]
-    pub fn deliver(&self) -> String {
-        let hold = std::mem::take(&mut self.shared.state().hold);
-        let Hold::Cut(request) = hold else {
-            panic!("no request was cut off");
-        };
-        let mut stream = TcpStream::connect(self.shared.upstream()).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.write_all(&request).expect("it reads");
-        let mut answer = vec![0; 64 << 10];
-        let length = stream.read(&mut answer).expect("it answers");
-        String::from_utf8_lossy(&answer[..length]).into_owned()
-    }
-
     /// Builds until what it builds asks through this proxy: clients begin at a random host of their URL.
     pub fn asked_first_by<T>(&self, build: impl Fn() -> T) -> T {
         loop {
@@ -217,7 +177,7 @@ pub(super) struct Shared {
     pub(super) protocol: Protocol,
     state: Mutex<State>,
     /// Notified when `state` has changed or a relay was closed.
-    changed: Condvar,
+    pub(super) changed: Condvar,
     pub(super) requests: AtomicU64,
     pub(super) lost_replies: AtomicU64,
     pub(super) connections: AtomicUsize,
@@ -225,13 +185,13 @@ pub(super) struct Shared {
 }
 
 #[derive(Debug)]
-struct State {
+pub(super) struct State {
     fault: Fault,
     /// How often the fault was set.
     changes: u64,
     stopping: bool,
     lose_next: Option<(Vec<u8>, bool)>,
-    hold: Hold,
+    pub(super) hold: Hold,
     /// What a client gets in place of the next reply that is lost.
     instead: Option<&'static str>,
     relays: Vec<Weak<Relay>>,
@@ -239,7 +199,7 @@ struct State {
 
 /// What becomes of a request that is to be late.
 #[derive(Debug, Default)]
-enum Hold {
+pub(super) enum Hold {
     #[default]
     Nothing,
     /// The next one that contains these bytes.
@@ -392,7 +352,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,10 +2,7 @@
 //!
 //! `tests/helper/puppet.rs` says what it can be told. It answers each order with one line, which begins with "done".
 
-use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
-
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::Child;
 
@@ -133,15 +130,6 @@ impl Puppet {
     #[track_caller]
     pub fn unlocked(&mut self) {
         self.0.wait_for("done ok", PATIENCE);
-    }
-
-    /// Has it end by SIGTERM.
-    #[track_caller]
-    pub fn terminate(&mut self) {
-        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process");
-        kill_process(pid, Signal::TERM).expect("it is there");
-        let status = self.0.wait(PATIENCE);
-        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status}");
     }
 
     pub fn pid(&self) -> u32 {

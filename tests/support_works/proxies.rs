@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::*;
-use support::{BlackHole, Etcd, Fault, RawSession, ZooKeeper, wait_until};
+use support::{BlackHole, Fault, RawSession, ZooKeeper, wait_until};
 
 #[test]
 fn delay_holds_back_both_directions_until_it_is_lifted() {
@@ -90,21 +90,6 @@ fn only_the_matching_reply_is_lost() {
         assert_eq!(proxy.lost_replies(), 1);
         assert_eq!(other.ask(&["INCR", "count"]), ":2");
     }
-}
-
-#[test]
-fn reply_of_etcd_is_lost() {
-    let server = Etcd::setup().proxies().start();
-    let proxy = server.proxy();
-    server.put("key", "value");
-    proxy.lose_next_reply("/deleterange", true);
-    let request = "POST /v3/kv/deleterange HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n\
-                   {\"key\":\"a2V5\"}";
-    let mut wire = Wire::to(proxy);
-    wire.0.write_all(request.as_bytes()).expect("it is open");
-    assert!(wire.is_ended());
-    assert_eq!((proxy.requests(), proxy.lost_replies()), (1, 1));
-    assert_eq!(server.get("key"), None);
 }
 
 #[test]

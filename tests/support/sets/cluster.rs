@@ -15,13 +15,10 @@ use crate::{eventually, wait_until};
 const SLOTS: [RangeInclusive<u16>; 3] = [0..=5_460, 5_461..=10_922, 10_923..=16_383];
 
 /// A cluster whose nodes 0, 1 and 2 were started as masters, with 3, 4 and 5 as their replicas; dropping it kills all.
-///
-/// A node keeps its number for as long as the cluster lives, also when it was removed.
 #[derive(Debug)]
 pub struct Cluster {
     setup: Setup,
     nodes: Vec<Member>,
-    removed: Vec<usize>,
 }
 
 impl Cluster {
@@ -35,11 +32,7 @@ impl Cluster {
         let nodes = (0..2 * SLOTS.len())
             .map(|index| setup.node(index, certificates))
             .collect();
-        let cluster = Self {
-            setup,
-            nodes,
-            removed: Vec::new(),
-        };
+        let cluster = Self { setup, nodes };
         cluster.introduce();
         for index in 0..SLOTS.len() {
             cluster.replicate(index + SLOTS.len(), index);
@@ -53,10 +46,8 @@ impl Cluster {
         &self.nodes[index]
     }
 
-    /// Returns the numbers of the nodes that weren't removed.
     pub fn nodes(&self) -> Vec<usize> {
-        let all = 0..self.nodes.len();
-        all.filter(|index| !self.removed.contains(index)).collect()
+        (0..self.nodes.len()).collect()
     }
 
     pub fn url(&self) -> String {
@@ -206,11 +197,9 @@ impl Cluster {
     }
 
     fn others(&self, index: usize) -> impl Iterator<Item = &Member> {
-        let others = self
-            .nodes()
-            .into_iter()
-            .filter(move |other| *other != index);
-        others.map(|other| &self.nodes[other])
+        let all = self.nodes.iter().enumerate();
+        let others = all.filter(move |(other, _)| *other != index);
+        others.map(|(_, node)| node)
     }
 
     fn introduce(&self) {

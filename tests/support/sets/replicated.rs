@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::PATIENCE;
 use super::member::Member;
 use super::setup::{Setup, hosts};
-use crate::{eventually, wait_until};
+use crate::wait_until;
 
 /// A master, which is member 0, and replicas; dropping it kills all of them.
 #[derive(Debug)]
@@ -107,8 +107,9 @@ pub(super) fn role(member: &Member) -> Option<String> {
 
 #[track_caller]
 pub(super) fn wait_until_caught_up(members: &[Member]) {
-    let done = eventually(PATIENCE, || have_caught_up(members).unwrap_or(false));
-    assert!(done, "the replicas don't catch up: {}", story(members));
+    wait_until("the replicas to catch up", PATIENCE, || {
+        have_caught_up(members).unwrap_or(false)
+    });
 }
 
 fn have_caught_up(members: &[Member]) -> Option<bool> {
@@ -133,16 +134,6 @@ fn have_caught_up(members: &[Member]) -> Option<bool> {
     };
     let replicas = running.len() - 1;
     Some(online >= replicas && states.iter().filter(follow).count() == replicas)
-}
-
-fn story(members: &[Member]) -> String {
-    let state = |member: &Member| match member.is_running() {
-        true => member
-            .try_query(&["INFO", "replication"])
-            .unwrap_or_default(),
-        false => "it doesn't run".to_owned(),
-    };
-    members.iter().map(state).collect::<Vec<_>>().join("\n")
 }
 
 fn field(info: &str, name: &str) -> Option<String> {

@@ -135,10 +135,9 @@ impl SentinelSet {
         // tells the others of itself: one that hasn't heard of the new master would take that one for it.
         self.set_time("publish-period", "100");
         self.set_time("info-period", "500");
-        let is_settled =
-            || self.agreed().is_some() && self.running().all(|sentinel| self.knows_all(sentinel));
-        let done = eventually(PATIENCE, is_settled);
-        assert!(done, "the sentinels don't know all: {}", self.story());
+        wait_until("the sentinels to know all", PATIENCE, || {
+            self.agreed().is_some() && self.running().all(|sentinel| self.knows_all(sentinel))
+        });
         wait_until_caught_up(&self.members);
         self.set_time("publish-period", "2000");
         self.set_time("info-period", "10000");
@@ -194,16 +193,6 @@ impl SentinelSet {
         good(&&master)
             && replicas.iter().filter(good).filter(linked).count() + 1 == running.count()
             && sentinels.iter().filter(good).count() + 1 == self.running().count()
-    }
-
-    fn story(&self) -> String {
-        let told = |sentinel: &Member| {
-            let ask = |what| sentinel.try_query::<Vec<State>>(&["SENTINEL", what, NAME]);
-            let master = sentinel.try_query::<State>(&["SENTINEL", "MASTER", NAME]);
-            format!("{master:?} {:?} {:?}", ask("REPLICAS"), ask("SENTINELS"))
-        };
-        let told: Vec<_> = self.running().map(told).collect();
-        told.join("\n")
     }
 
     /// Sets a time of the sentinels, in milliseconds.
