@@ -66,7 +66,6 @@ pub(crate) fn while_threads_lock() {
     }
 }
 
-/// Takes and releases the locks of tokens all the time.
 fn cancel_in_a_loop(cancelled: &Locker, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let _ = cancelled.try_lock_for("held", Duration::from_micros(50));

@@ -121,7 +121,6 @@ fn arg(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("the test sets {name}"))
 }
 
-/// The locker that the parent's arguments describe.
 fn locker() -> Locker {
     // Servers answer, however late on a busy machine.
     let builder = Locker::builder(&arg(URL)).io_timeout(PATIENCE);

@@ -14,7 +14,6 @@ use support::{Stopwatch, hear, now, say};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Says when a call begins to wait.
 struct SaysThatItWaits;
 
 impl Observer for SaysThatItWaits {
@@ -25,7 +24,6 @@ impl Observer for SaysThatItWaits {
     }
 }
 
-/// Does what it hears, until nothing more can come.
 pub(crate) fn obey() {
     let mut holder = Holder::default();
     holder.open().expect("open");
@@ -36,7 +34,6 @@ pub(crate) fn obey() {
     }
 }
 
-/// The locker of a process, and the locks that it holds.
 #[derive(Default)]
 pub(crate) struct Holder {
     lock: Option<Locker>,
@@ -96,7 +93,6 @@ impl Holder {
         }
     }
 
-    /// What is done with a lock that is held.
     fn obey_with_guard(&mut self, verb: &str, name: &str) -> String {
         match verb {
             "verify" => outcome(self.guard(name).verify()),
@@ -172,7 +168,6 @@ pub(crate) fn adopt(lock: &Locker, secret: &str) -> Result<LockGuard> {
     lock.adopt(&secret.parse::<LeaseTicket>()?)
 }
 
-/// Takes a lock, tells of it, and releases it at once.
 fn pass(lock: &Locker, name: &str) -> String {
     let guard = lock.lock(name).expect("lock");
     say(&format!("done {}", token(&guard)));
@@ -187,7 +182,6 @@ fn give_up(lock: &Locker, name: &str) -> String {
     }
 }
 
-/// Takes and releases a lock many times, and tells how long each call has waited.
 fn take_turns(lock: &Locker, order: &str) -> String {
     let (turns, name) = order.split_once(' ').expect("a number and a name");
     let waits = (0..turns.parse().expect("a number")).map(|_| {
@@ -229,7 +223,6 @@ pub(crate) fn outcome(result: Result<()>) -> String {
     result.map_or_else(|e| kind(&e), |()| "ok".to_owned())
 }
 
-/// Which error it is, and nothing more.
 pub(crate) fn kind(error: &Error) -> String {
     let kind = match error {
         Error::Lost { reason, .. } => return format!("Lost {reason:?}"),

@@ -80,7 +80,6 @@ fn keep_taken(lock: &Locker, name: &str, least: Duration) -> Result<()> {
     guard.unlock()
 }
 
-/// Starts a program that sleeps, and inherits these files.
 fn start_sleeping(files: &[File]) -> String {
     for file in files {
         fcntl_setfd(file.as_fd(), FdFlags::empty()).unwrap();

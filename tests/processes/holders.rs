@@ -6,7 +6,6 @@ use super::places::{Place, in_each_place};
 use super::*;
 use support::puppet::Puppet;
 
-/// A process that holds "a", and its token.
 pub(super) fn holder(url: &str, ttl: Duration) -> (Puppet, u64) {
     let mut holder = Puppet::start(url, ttl);
     holder.lock("a");

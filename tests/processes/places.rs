@@ -16,14 +16,12 @@ pub(super) struct Place {
     /// end.
     pub(super) lease: Duration,
     lasting: Duration,
-    /// Of many forks.
     forks: u32,
     /// What is stored there of those that hold a lock or wait for it.
     line: Box<dyn Fn() -> Vec<String>>,
 }
 
 impl Place {
-    /// It keeps what `line` has.
     fn of(url: String, line: impl Fn() -> Vec<String> + 'static) -> Self {
         Place {
             url,
@@ -113,22 +111,18 @@ impl Place {
         })
     }
 
-    /// A process in this role, with leases that last.
     pub(super) fn succeeds(&self, role: &str) {
         self.succeeds_with(role, self.lasting);
     }
 
-    /// The same with leases that last for so long.
     pub(super) fn succeeds_with(&self, role: &str, lease: Duration) {
         self.run(role, lease, &[]);
     }
 
-    /// A process that does what the script says, with short leases.
     pub(super) fn plays(&self, script: &str) {
         self.run("script", self.lease, &[(SCRIPT, script)]);
     }
 
-    /// The same with leases that last.
     pub(super) fn plays_with_lasting_leases(&self, script: &str) {
         self.run("script", self.lasting, &[(SCRIPT, script)]);
     }

@@ -52,7 +52,6 @@ impl ClosedPort {
     }
 }
 
-/// A socket that doesn't listen yet.
 fn bound() -> (Socket, SocketAddr) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("open a socket");
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

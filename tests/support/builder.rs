@@ -8,7 +8,6 @@ use super::admin;
 use super::certificates;
 use super::server::{Ports, RedisServer};
 
-/// Configures a [`RedisServer`].
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     lines: Vec<String>,
@@ -23,7 +22,6 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Demands `password` of the default user.
     pub fn password(mut self, password: &str) -> Self {
         self.guarded = true;
         self.config("requirepass", password)
@@ -36,7 +34,6 @@ impl Builder {
         self
     }
 
-    /// Listens with TLS at a port of its own.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
@@ -69,7 +66,6 @@ impl Builder {
             .config("appendfsync", "always")
     }
 
-    /// Replicates the server at `port` of this host.
     pub fn replica_of(self, port: u16) -> Self {
         self.config("replicaof", &format!("127.0.0.1 {port}"))
     }

@@ -55,7 +55,6 @@ impl Child {
         Self::spawn_by(command, role, args)
     }
 
-    /// Runs another program in a role.
     pub fn spawn_by(mut command: Command, role: &str, args: &[(&str, &str)]) -> Self {
         command
             .env_remove("CROSSLOCK_URL")
@@ -140,17 +139,14 @@ impl Child {
         self.process.id()
     }
 
-    /// Kills the child with SIGKILL and reaps it.
     pub fn kill(&mut self) {
         signals::kill(&mut self.process);
     }
 
-    /// Stops the child with SIGSTOP and waits until it has stopped.
     pub fn stop(&self) {
         signals::stop(&self.process);
     }
 
-    /// Continues the child after [`Child::stop`].
     pub fn cont(&self) {
         signals::cont(&self.process);
     }
@@ -166,7 +162,6 @@ impl Child {
         status.expect("the child has ended")
     }
 
-    /// Returns how it has ended, if it has.
     pub fn try_wait(&mut self) -> Option<ExitStatus> {
         self.process.try_wait().expect("wait for a child")
     }

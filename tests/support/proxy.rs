@@ -25,10 +25,6 @@ pub enum Fault {
     Refuse,
     /// Accepts and reads, but forwards and answers nothing, not even that an end has closed its connection.
     BlackHole,
-    /// Ends the stream of replies; requests still reach the server.
-    HalfClose,
-    /// Forwards requests and swallows the replies; closes the connection with the first one if `then_close`.
-    LoseReply { then_close: bool },
 }
 
 /// A proxy for one server; dropping it closes all its connections.

@@ -63,7 +63,6 @@ impl Puppet {
         self.answer()
     }
 
-    /// Tells it something, and doesn't wait until it is done.
     pub fn tell(&mut self, order: &str) {
         self.0.tell(order);
     }
@@ -136,17 +135,14 @@ impl Puppet {
         self.0.pid()
     }
 
-    /// Kills it, as [`Child::kill`] does.
     pub fn kill(&mut self) {
         self.0.kill();
     }
 
-    /// Stops it, as [`Child::stop`] does.
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// Continues it after [`Puppet::stop`].
     pub fn cont(&self) {
         self.0.cont();
     }

@@ -47,10 +47,6 @@ impl Relay {
             Fault::BlackHole => {}
             Fault::Refuse => self.close(),
             _ if self.is_torn() || self.server.is_none() => self.close(),
-            Fault::HalfClose => {
-                self.tear();
-                let _ = self.client.shutdown(Shutdown::Write);
-            }
             _ => {}
         }
     }
@@ -88,7 +84,6 @@ impl Relay {
     }
 }
 
-/// Serves one client until it or the server closes the connection.
 pub(super) fn run(shared: &Shared, client: TcpStream) {
     shared.connections.fetch_add(1, SeqCst);
     let relay = connect(shared, client);
@@ -117,7 +112,6 @@ fn connect(shared: &Shared, client: TcpStream) -> Option<Arc<Relay>> {
     Some(Arc::new(Relay::new(client, server)))
 }
 
-/// The direction from client to server.
 struct Requests<'a> {
     shared: &'a Shared,
     relay: &'a Relay,
@@ -184,7 +178,6 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// The direction from server to client.
 struct Replies<'a> {
     shared: &'a Shared,
     relay: &'a Relay,
@@ -207,10 +200,8 @@ impl<'a> Replies<'a> {
             return;
         };
         let _ = each_chunk(server, |chunk| self.deliver(chunk));
-        let silent = |fault| match fault {
-            Fault::BlackHole | Fault::LoseReply { then_close: false } => true,
-            _ => self.relay.is_torn() && self.relay.doomed().is_some_and(|reply| !reply.then_close),
-        };
+        let is_kept = || self.relay.doomed().is_some_and(|reply| !reply.then_close);
+        let silent = |fault| fault == Fault::BlackHole || self.relay.is_torn() && is_kept();
         self.shared.wait_while(self.relay, silent);
         self.shared.close(self.relay);
     }
@@ -248,9 +239,11 @@ impl<'a> Replies<'a> {
         while !bytes.is_empty() && !self.relay.is_closed() {
             let (fault, changes) = self.shared.fault();
             match fault {
-                Fault::BlackHole | Fault::HalfClose => return Ok(self.swallow(replies)),
-                Fault::LoseReply { then_close } => {
-                    return Ok(self.swallow(replies) && !(then_close && replies > 0));
+                Fault::BlackHole => {
+                    self.relay.tear();
+                    let lost = &self.shared.lost_replies;
+                    lost.fetch_add(replies as u64, SeqCst);
+                    return Ok(true);
                 }
                 Fault::Delay(time) if !self.shared.pause(self.relay, changes, time) => {}
                 Fault::None | Fault::Refuse | Fault::Delay(_) => {
@@ -260,12 +253,6 @@ impl<'a> Replies<'a> {
             }
         }
         Ok(!self.relay.is_closed())
-    }
-
-    fn swallow(&self, replies: usize) -> bool {
-        self.relay.tear();
-        self.shared.lost_replies.fetch_add(replies as u64, SeqCst);
-        true
     }
 }
 
@@ -290,7 +277,6 @@ fn settled(shared: &Shared, relay: &Relay) -> Fault {
     }
 }
 
-/// Reads until the end, an error, or until `handle` returns false.
 fn each_chunk(
     mut socket: &TcpStream,
     mut handle: impl FnMut(&[u8]) -> io::Result<bool>,

@@ -19,7 +19,6 @@ pub const ADOPT: &str = "lock/adopt";
 pub const ADOPT_ALL: &str = "all/adopt";
 pub const RAISE_ALL: &str = "all/raise";
 
-/// One of the scripts.
 #[derive(Clone, Copy, Debug)]
 pub enum Verb {
     Acquire,
@@ -57,7 +56,6 @@ pub const ALL: [&str; 13] = [
 /// What [`ACQUIRE`] and [`ACQUIRE_ALL`] answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Acquired {
-    /// It has the lock.
     Token(u64),
     /// To one who asks for the value, too.
     Valued(u64, Option<String>),
@@ -71,7 +69,6 @@ pub enum Acquired {
         /// Who holds it, told to one that enters the line.
         holder: Option<String>,
     },
-    /// Its lease was broken.
     Broken,
 }
 

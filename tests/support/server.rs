@@ -28,7 +28,6 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server which lets everyone in and keeps nothing on disk.
     pub fn start() -> Self {
         Self::builder().start()
     }
@@ -65,7 +64,6 @@ impl RedisServer {
             .wait_until(|| admin::answers(port, self.settings.guarded, pid))
     }
 
-    /// Returns the port without TLS.
     pub fn port(&self) -> u16 {
         self.ports.plain
     }
@@ -79,7 +77,6 @@ impl RedisServer {
         self.ports.bus.expect("a node of a cluster")
     }
 
-    /// Returns the address of the port without TLS.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port()).into()
     }
@@ -136,7 +133,6 @@ impl Deref for RedisServer {
     }
 }
 
-/// The ports of one server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ports {
     pub(super) plain: u16,

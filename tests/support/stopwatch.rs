@@ -15,7 +15,6 @@ const FACTOR: u32 = 4;
 /// For so long each thread of the probe works in a lap.
 const WORK: Duration = Duration::from_micros(50);
 
-/// A lap of the probe that was late, and when it was due.
 #[derive(Clone, Copy, Debug)]
 pub struct Late {
     pub due: Instant,
@@ -102,7 +101,6 @@ pub fn is_in_time(took: Duration, bound: Duration, late: Duration) -> bool {
     took <= bound + GRACE + FACTOR * late
 }
 
-/// Runs `call`, which has to return by `bound`, as [`Stopwatch::assert_within`] judges it.
 #[track_caller]
 pub fn within<T>(bound: Duration, call: impl FnOnce() -> T) -> T {
     let watch = Stopwatch::start();

@@ -5,7 +5,6 @@ use std::fs;
 use rustix::process::Pid;
 use rustix::thread::gettid;
 
-/// A thread, which another looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread(Pid);
 
@@ -21,7 +20,6 @@ impl Thread {
     }
 }
 
-/// Returns the children that all threads of a process have started, with their command lines.
 pub fn children(pid: Pid) -> Vec<(Pid, String)> {
     let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
     let threads = threads.into_iter().flatten().flatten();

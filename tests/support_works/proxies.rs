@@ -41,33 +41,6 @@ fn black_hole_swallows_requests_and_hides_ends() {
 }
 
 #[test]
-fn half_closed_connection_carries_requests_only() {
-    let (server, proxy) = server_with_proxy();
-    let mut wire = Wire::open(&proxy);
-    proxy.set(Fault::HalfClose);
-    assert!(wire.is_ended() && Wire::to(&proxy).is_ended());
-    wire.send(&["SET", "key", "value"]);
-    wait_until("the request", PATIENCE, || server.get("key").is_some());
-}
-
-#[test]
-fn lost_reply_is_of_an_executed_request() {
-    for then_close in [false, true] {
-        let (server, proxy) = server_with_proxy();
-        let mut wire = Wire::to(&proxy);
-        proxy.set(Fault::LoseReply { then_close });
-        wire.send(&["SET", "key", "value"]);
-        wait_until("the reply", PATIENCE, || proxy.lost_replies() == 1);
-        assert_eq!(server.get("key").as_deref(), Some("value"));
-        if !then_close {
-            assert!(wire.is_silent());
-            proxy.set(Fault::None);
-        }
-        assert!(wire.is_ended());
-    }
-}
-
-#[test]
 fn only_the_matching_reply_is_lost() {
     for then_close in [false, true] {
         let (server, proxy) = server_with_proxy();

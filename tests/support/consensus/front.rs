@@ -19,7 +19,6 @@ pub(crate) struct Front {
     between: Vec<Between>,
 }
 
-/// A port for the other servers.
 #[derive(Debug)]
 struct Between {
     port: u16,
@@ -64,7 +63,6 @@ impl Front {
         })
     }
 
-    /// Does `fault` to what it hears from the server `index`.
     #[track_caller]
     pub(super) fn hears(&self, index: usize, fault: Fault) {
         for between in &self.between {

@@ -59,17 +59,14 @@ impl<K: Kind> Server<K> {
         local(self.front.served)
     }
 
-    /// Returns the URL, with a user's password if it demands one.
     pub fn url(&self) -> String {
         self.url_at("")
     }
 
-    /// Returns the URL of all locks below `root`.
     pub fn url_at(&self, root: &str) -> String {
         K::url(self, &self.addr().to_string(), root)
     }
 
-    /// Returns the proxy that its clients connect to.
     #[track_caller]
     pub fn proxy(&self) -> &Proxy {
         self.front.clients.as_ref().expect("started with proxies()")
@@ -87,7 +84,6 @@ impl<K: Kind> Server<K> {
         self.peers.started(self.index, self.pid());
     }
 
-    /// Does `fault` to what `self` hears from `other`.
     #[track_caller]
     pub(super) fn hears(&self, other: &Self, fault: Fault) {
         self.front.hears(other.index, fault);

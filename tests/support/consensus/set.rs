@@ -22,7 +22,6 @@ impl<K: Kind> ServerSet<K> {
         self.url_at("")
     }
 
-    /// Returns the URL of all locks below `root`.
     pub fn url_at(&self, root: &str) -> String {
         let hosts = self.members.iter().map(|member| member.addr().to_string());
         let hosts: Vec<_> = hosts.collect();
@@ -39,17 +38,14 @@ impl<K: Kind> ServerSet<K> {
         &self.members[index]
     }
 
-    /// Kills one with SIGKILL.
     pub fn kill(&self, index: usize) {
         self.members[index].kill();
     }
 
-    /// Stops one with SIGSTOP.
     pub fn stop(&self, index: usize) {
         self.members[index].stop();
     }
 
-    /// Continues one after [`ServerSet::stop`].
     pub fn go_on(&self, index: usize) {
         self.members[index].cont();
     }
@@ -91,7 +87,6 @@ impl<K: Kind> ServerSet<K> {
         self.link(one, other, Fault::BlackHole);
     }
 
-    /// Takes back [`ServerSet::cut`].
     #[track_caller]
     pub fn join(&self, one: usize, other: usize) {
         self.link(one, other, Fault::None);
@@ -102,7 +97,6 @@ impl<K: Kind> ServerSet<K> {
         self.others(index).for_each(|other| self.cut(index, other));
     }
 
-    /// Takes back [`ServerSet::isolate`].
     #[track_caller]
     pub fn take_back(&self, index: usize) {
         self.others(index).for_each(|other| self.join(index, other));

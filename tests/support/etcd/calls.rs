@@ -13,16 +13,11 @@ use super::setup::{ROOT, USER};
 /// Short, so that one which hangs doesn't keep a test from asking the others.
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a server says of itself.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// Its id.
     pub member: u64,
-    /// The id of the leader that it knows, or 0.
     pub leader: u64,
-    /// The term of that leader.
     pub term: u64,
-    /// The revision that it has.
     pub revision: u64,
 }
 
@@ -109,7 +104,6 @@ impl Etcd {
         entries.map(|entry| decoded(&entry["key"])).collect()
     }
 
-    /// Returns the lease of a key, or 0.
     #[track_caller]
     pub fn lease_of(&self, key: &str) -> i64 {
         let answer = self.call("/v3/kv/range", &json!({ "key": encoded(key) }));
@@ -117,7 +111,6 @@ impl Etcd {
         lease.map_or(0, |id| id.parse().expect("a number"))
     }
 
-    /// Returns for how many seconds a lease was granted.
     #[track_caller]
     pub fn granted_ttl(&self, lease: i64) -> u64 {
         let answer = self.call("/v3/lease/timetolive", &json!({ "ID": lease.to_string() }));
@@ -139,7 +132,6 @@ impl Etcd {
         self.call("/v3/kv/deleterange", &json!({ "key": encoded(key) }));
     }
 
-    /// Deletes all keys that begin with `prefix`.
     #[track_caller]
     pub fn delete_all(&self, prefix: &str) {
         self.call("/v3/kv/deleterange", &range_of(prefix));
@@ -159,7 +151,6 @@ impl Etcd {
         self.call("/v3/lease/revoke", &json!({ "ID": lease.to_string() }));
     }
 
-    /// Forgets what was before the newest revision.
     #[track_caller]
     pub fn compact(&self) {
         let revision = self.revision().to_string();

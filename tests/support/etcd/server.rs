@@ -9,13 +9,10 @@ use crate::consensus::{Front, Kind, Server, ServerSet};
 use crate::daemon::{Daemon, fast_dir};
 use crate::peers::Peers;
 
-/// A server of etcd.
 pub type Etcd = Server<EtcdKind>;
 
-/// A cluster of etcd.
 pub type EtcdCluster = ServerSet<EtcdKind>;
 
-/// What a server of etcd is configured to be.
 #[derive(Debug)]
 pub struct EtcdKind {
     name: String,
@@ -23,7 +20,6 @@ pub struct EtcdKind {
 }
 
 impl Etcd {
-    /// Starts a server which lets everyone in.
     pub fn start() -> Self {
         Self::setup().start()
     }
@@ -56,7 +52,6 @@ impl Etcd {
 }
 
 impl EtcdCluster {
-    /// Starts so many servers which let everyone in.
     pub fn of(members: usize) -> Self {
         EtcdSetup::new().cluster(members)
     }

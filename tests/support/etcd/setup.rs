@@ -15,7 +15,6 @@ use crate::peers::Peers;
 pub(super) const ROOT: (&str, &str) = ("root", "root-3f1a");
 pub(super) const USER: (&str, &str) = ("locker", "swordfish-7c1d");
 
-/// Configures an [`Etcd`] or an [`EtcdCluster`].
 #[derive(Clone, Debug, Default)]
 pub struct EtcdSetup {
     pub(super) login: bool,
@@ -38,12 +37,10 @@ impl EtcdSetup {
         self.flag("bcrypt-cost", "4")
     }
 
-    /// Lets the tokens of users end after so many seconds without use.
     pub fn token_ttl(self, seconds: u32) -> Self {
         self.login().flag("auth-token-ttl", &seconds.to_string())
     }
 
-    /// Speaks TLS with clients.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self

@@ -41,7 +41,6 @@ impl Cluster {
         cluster
     }
 
-    /// Returns the node `index`.
     pub fn node(&self, index: usize) -> &Member {
         &self.nodes[index]
     }
@@ -100,7 +99,6 @@ impl Cluster {
         owner.expect("a node has the slot")
     }
 
-    /// Returns the slots that a node takes for its own.
     pub fn slots(&self, index: usize) -> Vec<u16> {
         let line = myself(&self.nodes[index]);
         let ranges = line.map(|line| line.slots).unwrap_or_default();
@@ -151,7 +149,6 @@ impl Cluster {
         new
     }
 
-    /// Makes a replica of `master` of a node without slots.
     #[track_caller]
     pub fn replicate(&self, index: usize, master: usize) {
         let id = self.id(master);
@@ -179,7 +176,6 @@ impl Cluster {
             .for_each(|other| self.nodes[index].cut_from(other));
     }
 
-    /// Takes back [`Cluster::isolate`].
     #[track_caller]
     pub fn join(&self, index: usize) {
         self.others(index)

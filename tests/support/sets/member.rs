@@ -34,7 +34,6 @@ pub(super) enum Kind {
 }
 
 impl Member {
-    /// Starts the server `index` of a set.
     pub(super) fn start(setup: &Setup, kind: Kind, index: usize, builder: Builder) -> Self {
         let front = setup.proxied.then(|| Front::new(kind, index));
         let builder = match &front {
@@ -59,7 +58,6 @@ impl Member {
             .map_or_else(|| self.own_addr(), |front| front.proxy.addr())
     }
 
-    /// Returns the port of [`Member::public_addr`].
     pub fn public_port(&self) -> u16 {
         self.public_addr().port()
     }
@@ -76,7 +74,6 @@ impl Member {
         self.link(other, Fault::BlackHole);
     }
 
-    /// Takes back [`Member::cut_from`].
     #[track_caller]
     pub fn join(&self, other: &Member) {
         self.link(other, Fault::None);

@@ -102,7 +102,6 @@ impl Migration<'_> {
             .query(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])
     }
 
-    /// Moves one key (`MIGRATE`).
     #[track_caller]
     pub fn move_key(&self, key: &str) {
         let port = self.node(self.to).public_port().to_string();

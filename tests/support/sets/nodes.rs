@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use super::member::Member;
 
-/// A line of CLUSTER NODES.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) id: String,

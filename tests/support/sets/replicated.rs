@@ -45,7 +45,6 @@ impl Replicated {
         all.find(is_master).expect("one of them is a master")
     }
 
-    /// Returns what the server says it is, `master` or `slave`, or `None` if it doesn't run.
     pub fn role(&self, index: usize) -> Option<String> {
         role(&self.members[index])
     }
@@ -60,7 +59,6 @@ impl Replicated {
         hosts(&self.members)
     }
 
-    /// Makes a master of the server; the others stay what they are.
     pub fn promote(&self, index: usize) {
         self.members[index].query::<()>(&["REPLICAOF", "NO", "ONE"]);
     }
@@ -77,7 +75,6 @@ impl Replicated {
         self.members[one].cut_from(&self.members[other]);
     }
 
-    /// Takes back [`Replicated::cut`].
     #[track_caller]
     pub fn join(&self, one: usize, other: usize) {
         self.members[one].join(&self.members[other]);
@@ -96,7 +93,6 @@ impl Replicated {
     }
 }
 
-/// Returns what a server says it is, or `None` if it doesn't run.
 pub(super) fn role(member: &Member) -> Option<String> {
     if !member.is_running() {
         return None;

@@ -16,7 +16,6 @@ const REPLICAS: usize = 2;
 const SENTINELS: usize = 3;
 const TRIED_FOR: Duration = Duration::from_secs(2);
 
-/// What a sentinel tells of a server.
 type State = HashMap<String, String>;
 
 /// Three servers, of which 0 is the first master, and three sentinels, to which it is `mymaster`; dropping it kills
@@ -59,12 +58,10 @@ impl SentinelSet {
         &self.members[index]
     }
 
-    /// Returns the servers, without the sentinels.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// Returns the sentinel `index`.
     pub fn sentinel(&self, index: usize) -> &Member {
         &self.sentinels[index]
     }
@@ -195,7 +192,6 @@ impl SentinelSet {
             && sentinels.iter().filter(good).count() + 1 == self.running().count()
     }
 
-    /// Sets a time of the sentinels, in milliseconds.
     fn set_time(&self, name: &str, value: &str) {
         for sentinel in &self.sentinels {
             // Before Redis 7 it can't be set, and everything takes longer.

@@ -10,7 +10,6 @@ use super::{Cluster, Replicated, SentinelSet};
 use crate::builder::Builder;
 use crate::{admin, certificates};
 
-/// Configures a [`Replicated`], a [`SentinelSet`] or a [`Cluster`].
 #[derive(Debug, Default)]
 pub struct Setup {
     server: Builder,
@@ -43,13 +42,11 @@ impl Setup {
         self
     }
 
-    /// Adds ACL rules to the servers, such as `user lock on >secret ~* +@all`.
     pub fn acl(mut self, rules: &[&str]) -> Self {
         self.server = self.server.acl(rules);
         self
     }
 
-    /// Demands `password` of the default user of sentinels.
     pub fn sentinel_password(mut self, password: &str) -> Self {
         self.sentinel_password = Some(password.to_owned());
         self.sentinel = self.sentinel.password(password);
@@ -194,7 +191,6 @@ impl Setup {
         })
     }
 
-    /// Returns the part of a URL before its hosts.
     pub(super) fn scheme(&self, topology: &str) -> String {
         let tls = if self.tls { "s" } else { "" };
         let password = self.password.as_ref();
@@ -202,7 +198,6 @@ impl Setup {
         format!("redis{tls}{topology}://{login}")
     }
 
-    /// Returns the part of a URL after its path, of servers among which `first` is.
     pub(super) fn parameters(&self, first: &Member) -> String {
         let ca = self
             .tls

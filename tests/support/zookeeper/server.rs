@@ -16,10 +16,8 @@ use crate::wait_until;
 /// Short, so that one which hangs doesn't keep a test from asking the others.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// A server of ZooKeeper.
 pub type ZooKeeper = Server<ZooKeeperKind>;
 
-/// An ensemble of ZooKeeper.
 pub type Ensemble = ServerSet<ZooKeeperKind>;
 
 /// How clients speak with a server of ZooKeeper.
@@ -89,7 +87,6 @@ impl ZooKeeper {
         ids.collect()
     }
 
-    /// Opens a session of the test's own.
     #[track_caller]
     pub fn session(&self) -> RawSession {
         RawSession::open(self.own_addr(), Duration::from_secs(30))

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::wait_until;
 
-/// How long a server may look for its leader.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What a session is closed by.
@@ -174,7 +173,6 @@ fn password(id: i64) -> [u8; 16] {
     password
 }
 
-/// What is sent.
 #[derive(Debug, Default)]
 struct Packet(Vec<u8>);
 
@@ -211,7 +209,6 @@ impl Packet {
     }
 }
 
-/// What was received, from where it wasn't read yet.
 struct Answer(std::vec::IntoIter<u8>);
 
 impl Answer {

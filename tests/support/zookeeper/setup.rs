@@ -14,7 +14,6 @@ use crate::peers::Peers;
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// Configures a [`ZooKeeper`] or an [`Ensemble`].
 #[derive(Clone, Debug, Default)]
 pub struct ZooKeeperSetup {
     proxied: bool,
@@ -38,13 +37,11 @@ impl ZooKeeperSetup {
         self
     }
 
-    /// Puts a proxy in front of each server for its clients, and two for the other servers.
     pub fn proxies(mut self) -> Self {
         self.proxied = true;
         self
     }
 
-    /// Speaks TLS with clients.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
@@ -62,7 +59,6 @@ impl ZooKeeperSetup {
         self
     }
 
-    /// Sets a property of the Java program.
     pub fn property(mut self, name: &str, value: &str) -> Self {
         self.properties.push(format!("-D{name}={value}"));
         self
@@ -99,7 +95,6 @@ impl ZooKeeperSetup {
         Front::new(2, Protocol::ZooKeeper, self.tls, peers)
     }
 
-    /// Writes what the server `index` needs into `dir`.
     pub(super) fn write(&self, dir: &Path, index: usize, front: &Front, members: &[String]) {
         let data = dir.join("data");
         fs::create_dir(&data).expect("make a directory");

@@ -22,7 +22,6 @@ use crate::worker::{COUNTER, MOST_PERMITS};
 /// command of which nobody took care lives for longer.
 const LATE: Duration = Duration::from_millis(250);
 
-/// A rule that was broken, and the events that show it.
 #[derive(Clone, Debug)]
 pub struct Violation {
     pub rule: &'static str,
@@ -38,7 +37,6 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Judges a history, which is in the order of time.
 pub fn judge(events: &[Event]) -> Vec<Violation> {
     let holdings = holdings(events);
     let mut by_name: HashMap<&str, Vec<&Holding<'_>>> = HashMap::new();
@@ -63,7 +61,6 @@ fn violation(rule: &'static str, text: String, events: &[&Event]) -> Violation {
     Violation { rule, text, events }
 }
 
-/// A lock that a thread had, or a command.
 #[derive(Debug)]
 struct Holding<'a> {
     held: &'a Event,
@@ -73,7 +70,6 @@ struct Holding<'a> {
     last: &'a Event,
     /// Until when its holder could believe in it: until its lease ended, or it began to release, or was killed.
     until: u64,
-    /// The value that it found.
     found: Option<u64>,
     /// Whether it increased that, if it began to release.
     increased: Option<bool>,
@@ -219,7 +215,6 @@ fn values(events: &[Event], holdings: &[Holding<'_>]) -> Vec<Violation> {
     found
 }
 
-/// C3: each token is one holder's.
 fn unique_tokens(holdings: &[Holding<'_>]) -> Vec<Violation> {
     let mut seen = HashMap::new();
     let repeated = holdings.iter().filter_map(|one| {

@@ -13,7 +13,6 @@ const MILLIS: &str = "TORTURE_COMMAND_MS";
 /// The shell leads the command's group, and SIGTERM ends neither it nor its child: only SIGKILL to the whole group
 /// does.
 const BELOW_A_SHELL: &str = "trap '' TERM; \"$@\"; exit";
-/// How often it writes.
 const BEAT: Duration = Duration::from_millis(3);
 
 /// Has `run` run the command, which is `program`, for so long, as whose arguments its own are ended.
@@ -24,7 +23,6 @@ pub(crate) fn give(run: &mut Command, program: &Path, dir: &Path, time: Duration
         .env(MILLIS, time.as_millis().to_string());
 }
 
-/// The command's `main`.
 pub fn run() {
     let arg = |name| env::var(name).expect("crosslock, or who runs it, sets it");
     let number = |name| arg(name).parse::<u64>().expect("a number");

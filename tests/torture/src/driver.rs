@@ -19,7 +19,6 @@ const STARTS_WITHIN: Duration = Duration::from_secs(30);
 /// In the end each thread has each lock once more, and the program runs a command.
 const ENDS_WITHIN: Duration = Duration::from_secs(90);
 
-/// A run.
 pub(crate) struct Driver<'a> {
     dir: &'a Path,
     program_of_workers: &'a Path,
@@ -29,11 +28,9 @@ pub(crate) struct Driver<'a> {
     pub(crate) rng: Rng,
     pub(crate) ttl: Duration,
     history: History,
-    /// The number of the last worker.
     last: u32,
 }
 
-/// A process that locks.
 pub(crate) struct Worker {
     number: u32,
     pub(crate) child: Child,
@@ -101,7 +98,6 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Another is started in its place.
     pub(crate) fn kill_worker(&mut self, index: usize) {
         self.history
             .tell_of(self.workers[index].number, What::Killed);

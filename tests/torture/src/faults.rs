@@ -16,7 +16,6 @@ use support::{Fault as OnNetwork, Kind, RedisServer, Server, ServerSet};
 pub(crate) struct Fault {
     pub(crate) name: &'static str,
     on: &'static [Topology],
-    /// Breaks something, waits, and mends it. Says whether it was there to be hit.
     pub(crate) fire: fn(&mut Driver<'_>) -> bool,
 }
 
@@ -70,7 +69,6 @@ fn part(driver: &mut Driver<'_>, least: f64, most: f64) -> Duration {
         .mul_f64(least + (most - least) * driver.rng.f64())
 }
 
-/// With so many threads it nearly always has a lock, and waits for another.
 fn any_worker(driver: &mut Driver<'_>) -> usize {
     driver.rng.usize(..driver.workers.len())
 }
@@ -114,7 +112,6 @@ fn kill_watchdog(driver: &mut Driver<'_>) -> bool {
     found.is_some_and(|pid| driver.program.kill_watchdog(pid))
 }
 
-/// It reaches the server no more.
 fn cut_program_off(driver: &mut Driver<'_>) -> bool {
     let time = part(driver, 1.5, 2.5);
     let Place::Single(_, proxy) = &driver.servers.place else {
@@ -168,7 +165,6 @@ fn fail_over(driver: &mut Driver<'_>, how: How) -> bool {
     true
 }
 
-/// What happens to members that elect who leads.
 #[derive(Clone, Copy, Debug)]
 enum Hit {
     LeaderKilled,
@@ -188,7 +184,6 @@ fn hit_members(driver: &mut Driver<'_>, hit: Hit) -> bool {
 }
 
 impl Hit {
-    /// It is over when one leads again.
     fn fire<K: Kind>(self, set: &ServerSet<K>, pause: Duration) {
         let leader = set.leader();
         let follower = (leader + 1) % set.members().len();

@@ -25,7 +25,6 @@ use history::Event;
 
 /// How long a run fires faults where nothing else is asked for.
 const SECONDS: u64 = 4;
-/// So many violations of each rule are shown.
 const SHOWN: usize = 5;
 
 /// Runs faults against locks there, and judges what was written down. `program` is that of workers and of commands.
@@ -48,13 +47,11 @@ pub fn torture(topology: Topology, program: &Path) {
     let _ = fs::remove_dir_all(&dir);
 }
 
-/// What a variable says.
 fn number(name: &str, default: impl FnOnce() -> u64) -> u64 {
     let text = env::var(name).ok();
     text.map_or_else(default, |text| text.parse().expect(name))
 }
 
-/// Judges a history, and says whether no rule was broken.
 fn show(events: &[Event]) -> bool {
     let violations = judge(events);
     let mut by_rule = BTreeMap::<_, Vec<&Violation>>::new();

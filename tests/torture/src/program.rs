@@ -15,14 +15,12 @@ use super::command;
 use super::worker::LONG;
 use support::{built_program, children, eventually};
 
-/// How often it is looked whether the program has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 /// For how long a command is waited for: it has its turn behind the threads of all workers.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest ttl of a run leaves time for renewals before it.
 const KILL_AFTER: &str = "50ms";
 
-/// The program, and the thread that runs it.
 #[derive(Debug)]
 pub(crate) struct Program {
     shared: Arc<Shared>,
@@ -40,7 +38,6 @@ struct Shared {
 }
 
 impl Program {
-    /// Has it run commands, which are `program`, with choices by this seed.
     pub(crate) fn start(dir: &Path, program: &Path, url: String, ttl: Duration, seed: u64) -> Self {
         let shared = Arc::new(Shared::default());
         let runner = Runner {
@@ -59,7 +56,6 @@ impl Program {
         }
     }
 
-    /// Waits until its command runs, and returns the program's process.
     pub(crate) fn with_command(&self) -> Option<Pid> {
         let mut found = None;
         eventually(PATIENCE, || {
@@ -122,7 +118,6 @@ impl Shared {
         self.running.lock().expect("no panics")
     }
 
-    /// Reaps it when it has ended.
     fn ended(&self) -> Option<ExitStatus> {
         let mut running = self.running();
         let status = running.as_mut()?.try_wait().expect("wait for a child")?;
@@ -131,7 +126,6 @@ impl Shared {
     }
 }
 
-/// What the program is started with.
 struct Runner {
     crosslock: PathBuf,
     program: PathBuf,
@@ -158,7 +152,6 @@ impl Runner {
         }
     }
 
-    /// The command lives for so long that its lease ends before if it isn't renewed.
     fn start(&self, rng: &mut Rng) -> Child {
         let mut log = File::options();
         let log = log.create(true).append(true);
@@ -184,7 +177,6 @@ fn crosslock() -> PathBuf {
     built_program("crosslock", &sources, how)
 }
 
-/// The child of a process whose command line is such.
 fn child_like(pid: Pid, is_it: impl Fn(&str) -> bool) -> Option<Pid> {
     let mut children = children(pid).into_iter();
     children.find(|(_, line)| is_it(line)).map(|(pid, _)| pid)

@@ -18,20 +18,14 @@ const MEMBERS: usize = 3;
 /// A server that is late on a busy machine isn't replaced for it.
 const DOWN_AFTER: Duration = Duration::from_millis(1_500);
 
-/// Where the locks of a run are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
-    /// One server of Redis.
     Single,
     /// A master and two replicas of Redis, with three sentinels.
     Sentinel,
-    /// Three masters of Redis with a replica each.
     Cluster,
-    /// Three members of etcd.
     Etcd,
-    /// Three members of ZooKeeper.
     ZooKeeper,
-    /// A directory, and no server.
     File,
 }
 
@@ -56,7 +50,6 @@ impl Topology {
     }
 }
 
-/// The servers of a run.
 #[derive(Debug)]
 pub(crate) struct Servers {
     pub(crate) topology: Topology,
@@ -65,7 +58,6 @@ pub(crate) struct Servers {
 
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// With what is between `crosslock run` and the server.
     Single(RedisServer, Proxy),
     Sentinel(SentinelSet),
     Cluster(Cluster),
@@ -74,10 +66,8 @@ pub(crate) enum Place {
     Directory(PathBuf),
 }
 
-/// How a master is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// It agrees.
     Asked,
     /// It is killed, and starts again later.
     Killed,
@@ -121,7 +111,6 @@ impl Place {
         }
     }
 
-    /// Of Redis.
     pub(crate) fn masters(&self) -> Vec<&RedisServer> {
         match self {
             Place::Single(server, _) => vec![server],

@@ -22,21 +22,17 @@ pub(crate) const LONG: &str = "long";
 const SHARED: &str = "shared";
 /// Protects a number, which is increased.
 pub(crate) const COUNTER: &str = "counter";
-/// A semaphore.
 const PERMITS: &str = "permits";
-/// How many permits there are.
 pub(crate) const MOST_PERMITS: u32 = 3;
 
 pub(crate) const NAMES: [&str; 5] = [SHORT, LONG, SHARED, COUNTER, PERMITS];
 
 const THREADS: u64 = 4;
-/// How often a holder looks at its guard.
 const BEAT: Duration = Duration::from_millis(10);
 /// What refuses at once would be asked very often.
 const PAUSE: Duration = Duration::from_millis(10);
 const TOLD: &str = "TORTURE_WORKER";
 
-/// What the driver tells a worker.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Told {
     pub(crate) dir: PathBuf,
@@ -48,7 +44,6 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Starts a worker of a run.
     pub(crate) fn start(&self, program: &Path) -> Child {
         let told = serde_json::to_string(self).expect("numbers and texts");
         Child::spawn_by(Command::new(program), "torture worker", &[(TOLD, &told)])
@@ -71,7 +66,6 @@ impl Told {
     }
 }
 
-/// The worker's `main`.
 pub fn run() {
     let told = env::var(TOLD).expect("the driver sets it");
     let told: Told = serde_json::from_str(&told).expect("the driver writes it");
@@ -117,18 +111,15 @@ fn tell_what_is_left(history: &History, sockets_before: usize) {
     }
 }
 
-/// What a thread asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Lock(&'static str),
     Read,
     Write,
-    /// The lock of a number.
     Count,
     Permits(u32),
 }
 
-/// What it gets.
 enum Guard {
     Lock(LockGuard),
     Value(MutexGuard<u64>),
@@ -162,7 +153,6 @@ impl Task {
         }
     }
 
-    /// Waits for that at most; without a timeout until it has it.
     fn call(self, locker: &Locker, timeout: Option<Duration>) -> Result<Option<Guard>> {
         let guard = match (self, timeout) {
             (Task::Lock(name), None) => locker.lock(name).map(Some),
@@ -210,11 +200,9 @@ impl Guard {
     }
 }
 
-/// One thread.
 struct Worker<'a> {
     locker: &'a Locker,
     history: &'a History,
-    /// Whether the run is over.
     ends: &'a AtomicBool,
     /// The number of the next call.
     calls: &'a AtomicU32,
@@ -240,7 +228,6 @@ impl Worker<'_> {
         }
     }
 
-    /// Says whether it had the lock.
     fn call(&mut self, task: Task, timeout: Option<Duration>) -> bool {
         let call = self.calls.fetch_add(1, Relaxed);
         let outcome = task.call(self.locker, timeout);
@@ -327,7 +314,6 @@ fn said(outcome: Result<()>) -> String {
     outcome.map_or_else(|error| kind(&error), |()| "ok".to_owned())
 }
 
-/// What a history says of an error.
 fn kind(error: &Error) -> String {
     match error {
         Error::Lost { .. } => "lost".to_owned(),
