@@ -194,6 +194,7 @@ arguments_of() {
   case "$1" in
     lib) echo "-p crosslock --all-features --lib" ;;
     local_queue) echo "-p crosslock-local-queue --test local_queue" ;;
+    cli) echo "-p crosslock-cli --test cli" ;;
     *) echo "-p crosslock-tests --all-features --test $1" ;;
   esac
 }

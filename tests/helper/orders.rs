@@ -82,7 +82,6 @@ impl Holder {
             "adopt" => self.keep(name, adopt(lock, name).map(Some)),
             "pass" => pass(lock, name),
             "give-up" => give_up(lock, name),
-            "turns" => take_turns(lock, name),
             "break" => match lock.break_lock(name) {
                 Ok(holders) => format!("broke {}", holders.len()),
                 Err(e) => kind(&e),
@@ -151,7 +150,7 @@ impl Holder {
     }
 }
 
-pub(crate) fn token(guard: &LockGuard) -> String {
+fn token(guard: &LockGuard) -> String {
     let (since, abandoned) = (now().as_nanos(), guard.was_abandoned());
     format!("token {} {since} {abandoned}", guard.fencing_token())
 }
@@ -164,7 +163,7 @@ fn permits(lock: &Locker, order: &str) -> Result<LockGuard> {
     semaphore.acquire_many(count.parse().expect("a number"))
 }
 
-pub(crate) fn adopt(lock: &Locker, secret: &str) -> Result<LockGuard> {
+fn adopt(lock: &Locker, secret: &str) -> Result<LockGuard> {
     lock.adopt(&secret.parse::<LeaseTicket>()?)
 }
 
@@ -180,19 +179,6 @@ fn give_up(lock: &Locker, name: &str) -> String {
         Ok(None) | Err(Error::Unavailable { .. }) => "ok".to_owned(),
         other => panic!("{other:?}"),
     }
-}
-
-fn take_turns(lock: &Locker, order: &str) -> String {
-    let (turns, name) = order.split_once(' ').expect("a number and a name");
-    let waits = (0..turns.parse().expect("a number")).map(|_| {
-        let begun = now();
-        let guard = lock.lock(name).expect("lock");
-        let waited = now() - begun;
-        guard.unlock().expect("unlock");
-        waited.as_nanos().to_string()
-    });
-    let waits: Vec<_> = waits.collect();
-    format!("waited {}", waits.join(" "))
 }
 
 /// Asked locally first: nothing that does I/O may have told the guard before. Its renewer may need a moment for that.
@@ -223,7 +209,7 @@ pub(crate) fn outcome(result: Result<()>) -> String {
     result.map_or_else(|e| kind(&e), |()| "ok".to_owned())
 }
 
-pub(crate) fn kind(error: &Error) -> String {
+fn kind(error: &Error) -> String {
     let kind = match error {
         Error::Lost { reason, .. } => return format!("Lost {reason:?}"),
         Error::Unavailable { .. } => "Unavailable",

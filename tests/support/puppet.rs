@@ -94,18 +94,6 @@ impl Puppet {
         assert_eq!(self.ask(&format!("give-up {name}")), "ok");
     }
 
-    pub fn take_turns(&mut self, name: &str, turns: usize) {
-        self.tell(&format!("turns {turns} {name}"));
-    }
-
-    #[track_caller]
-    pub fn waits(&mut self) -> Vec<Duration> {
-        // A thousand turns take as long as the machine needs.
-        let waits = self.0.wait_for("done waited", 10 * PATIENCE);
-        let waits = waits.split(' ').map(|nanos| nanos.parse().unwrap());
-        waits.map(Duration::from_nanos).collect()
-    }
-
     #[track_caller]
     pub fn holding(&mut self) -> Holding {
         let line = self.0.wait_for("done token", PATIENCE);

@@ -9,18 +9,18 @@ use std::time::Duration;
 use super::history::{COMMANDS, History, Mode, What, now};
 
 const DIR: &str = "TORTURE_COMMAND_DIR";
-const MILLIS: &str = "TORTURE_COMMAND_MS";
+const TTL: &str = "TORTURE_COMMAND_TTL_NS";
 /// The shell leads the command's group, and SIGTERM ends neither it nor its child: only SIGKILL to the whole group
 /// does.
 const BELOW_A_SHELL: &str = "trap '' TERM; \"$@\"; exit";
 const BEAT: Duration = Duration::from_millis(3);
 
-/// Has `run` run the command, which is `program`, for so long, as whose arguments its own are ended.
-pub(crate) fn give(run: &mut Command, program: &Path, dir: &Path, time: Duration) {
+/// Has `run` run the command, which is `program`, under leases that last for `ttl`; its own arguments are ended by that.
+pub(crate) fn give(run: &mut Command, program: &Path, dir: &Path, ttl: Duration) {
     run.args(["--", "sh", "-c", BELOW_A_SHELL, "sh"])
         .arg(program)
         .env(DIR, dir)
-        .env(MILLIS, time.as_millis().to_string());
+        .env(TTL, ttl.as_nanos().to_string());
 }
 
 pub fn run() {
@@ -32,7 +32,8 @@ pub fn run() {
     let (mode, token, begun) = (Mode::Command, number("CROSSLOCK_TOKEN"), now());
     let until = begun;
     history.tell_at(begun, pid, &name, What::Held { mode, token, until });
-    let end = begun + number(MILLIS) * 1_000_000;
+    // So long that its lease ends before if it isn't renewed.
+    let end = begun + fastrand::u64(5..=7) * number(TTL) / 2;
     loop {
         let until = now();
         history.tell_at(until, pid, &name, What::Valid { until });

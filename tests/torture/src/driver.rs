@@ -62,15 +62,14 @@ fn faults(topology: Topology) -> Vec<Fault> {
 
 impl<'a> Driver<'a> {
     fn start(topology: Topology, dir: &'a Path, program: &'a Path, seed: u64) -> Self {
-        let mut rng = Rng::with_seed(seed);
         let (servers, ttl) = (Servers::start(topology, dir), topology.ttl());
         let mut driver = Driver {
             dir,
             program_of_workers: program,
             workers: Vec::new(),
-            program: Program::start(dir, program, servers.url_of_program(), ttl, rng.u64(..)),
+            program: Program::start(dir, program, &servers.url_of_program(), ttl),
             servers,
-            rng,
+            rng: Rng::with_seed(seed),
             ttl,
             history: History::open(dir, "driver", 0).expect("write history"),
             last: 0,

@@ -2,64 +2,56 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{self, JoinHandle};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::command;
 use super::worker::LONG;
 use support::{built_program, children, eventually};
 
-const PAUSE: Duration = Duration::from_millis(10);
 /// For how long a command is waited for: it has its turn behind the threads of all workers.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest ttl of a run leaves time for renewals before it.
 const KILL_AFTER: &str = "50ms";
+/// Until a command has succeeded and there is this file.
+const AGAIN_AND_AGAIN: &str = "until \"$@\" && test -e end; do sleep 0.01; done";
 
+/// A shell that starts the program again and again.
 #[derive(Debug)]
 pub(crate) struct Program {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    /// It is reaped by who has this, so that its number is no other's.
-    running: Mutex<Option<Child>>,
-    /// Whether the next command that succeeds is the last.
-    ends: AtomicBool,
-    /// Whether the next is, in any case.
-    is_stopped: AtomicBool,
+    shell: Child,
+    dir: PathBuf,
 }
 
 impl Program {
-    pub(crate) fn start(dir: &Path, program: &Path, url: String, ttl: Duration, seed: u64) -> Self {
-        let shared = Arc::new(Shared::default());
-        let runner = Runner {
-            crosslock: crosslock(),
-            program: program.to_owned(),
-            dir: dir.to_owned(),
-            url,
-            ttl,
-        };
-        let theirs = shared.clone();
+    /// Has it run commands, which are `program`.
+    pub(crate) fn start(dir: &Path, program: &Path, url: &str, ttl: Duration) -> Self {
+        let log = File::create(dir.join("program.log")).expect("make its log");
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", AGAIN_AND_AGAIN, "sh"])
+            .arg(crosslock())
+            .args(["--url", url, "run", LONG, "--ttl"])
+            .arg(format!("{}ms", ttl.as_millis()))
+            .args(["--kill-after", KILL_AFTER])
+            .current_dir(dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        command::give(&mut shell, program, dir, ttl);
         Program {
-            shared,
-            thread: Some(thread::spawn(move || {
-                runner.run(&theirs, &mut Rng::with_seed(seed));
-            })),
+            shell: shell.spawn().expect("start the shell"),
+            dir: dir.to_owned(),
         }
     }
 
+    /// Waits until a command runs, and returns the process of the program.
     pub(crate) fn with_command(&self) -> Option<Pid> {
         let mut found = None;
         eventually(PATIENCE, || {
-            found = self.shared.running().as_ref().map(Pid::from_child);
+            found = child_like(Pid::from_child(&self.shell), |line| line.contains(" run "));
             found = found.filter(|pid| child_like(*pid, |line| line.starts_with("sh ")).is_some());
             found.is_some()
         });
@@ -68,105 +60,45 @@ impl Program {
 
     /// Says whether that process was still there to be hit.
     pub(crate) fn signal(&self, pid: Pid, signal: Signal) -> bool {
-        self.is_running(pid, || kill_process(pid, signal).is_ok())
+        self.is_running(pid) && kill_process(pid, signal).is_ok()
     }
 
     /// The same with its watchdog, which is killed.
     pub(crate) fn kill_watchdog(&self, pid: Pid) -> bool {
-        self.is_running(pid, || {
-            let watchdog = child_like(pid, |line| line.contains(" __watch "));
-            watchdog.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
-        })
+        let watchdog = child_like(pid, |line| line.contains(" __watch "));
+        let watchdog = watchdog.filter(|_| self.is_running(pid));
+        watchdog.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
     }
 
-    fn is_running(&self, pid: Pid, hit: impl FnOnce() -> bool) -> bool {
-        let running = self.shared.running();
-        let is_it = running
-            .as_ref()
-            .is_some_and(|child| Pid::from_child(child) == pid);
-        is_it && hit()
+    fn is_running(&self, pid: Pid) -> bool {
+        let mut all = children(Pid::from_child(&self.shell)).into_iter();
+        all.any(|(child, _)| child == pid)
     }
 
-    /// Has it run no other behind the next command that ends by itself.
+    /// Has it run no other behind the next command that succeeds.
     pub(crate) fn end(&self) {
-        self.shared.ends.store(true, Relaxed);
+        File::create(self.dir.join("end")).expect("make a file");
     }
 
     /// Waits until that has ended, and the program with it. Says whether they did.
-    pub(crate) fn has_ended(&self, timeout: Duration) -> bool {
-        let is_over = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        eventually(timeout, is_over)
+    pub(crate) fn has_ended(&mut self, timeout: Duration) -> bool {
+        eventually(timeout, || {
+            let status = self.shell.try_wait().expect("wait for a child");
+            status.is_some()
+        })
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        self.shared.is_stopped.store(true, Relaxed);
-        if let Some(child) = &mut *self.shared.running() {
-            // It fails for one that has ended. The watchdog kills the command.
-            let _ = child.kill();
+        let programs = children(Pid::from_child(&self.shell));
+        // They fail for one that has ended.
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+        for (program, _) in programs {
+            // The watchdog kills the command.
+            let _ = kill_process(program, Signal::KILL);
         }
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, it has said so.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Shared {
-    fn running(&self) -> MutexGuard<'_, Option<Child>> {
-        self.running.lock().expect("no panics")
-    }
-
-    fn ended(&self) -> Option<ExitStatus> {
-        let mut running = self.running();
-        let status = running.as_mut()?.try_wait().expect("wait for a child")?;
-        *running = None;
-        Some(status)
-    }
-}
-
-struct Runner {
-    crosslock: PathBuf,
-    program: PathBuf,
-    dir: PathBuf,
-    url: String,
-    ttl: Duration,
-}
-
-impl Runner {
-    /// Until it is to end, and then until a command has succeeded.
-    fn run(&self, shared: &Shared, rng: &mut Rng) {
-        loop {
-            *shared.running() = Some(self.start(rng));
-            let status = loop {
-                if let Some(status) = shared.ended() {
-                    break status;
-                }
-                thread::sleep(PAUSE);
-            };
-            let is_last = shared.ends.load(Relaxed) && status.success();
-            if is_last || shared.is_stopped.load(Relaxed) {
-                return;
-            }
-        }
-    }
-
-    fn start(&self, rng: &mut Rng) -> Child {
-        let mut log = File::options();
-        let log = log.create(true).append(true);
-        let log = log.open(self.dir.join("program.log"));
-        let ttl = format!("{}ms", self.ttl.as_millis());
-        let mut command = Command::new(&self.crosslock);
-        command
-            .args(["--url", &self.url, "run", LONG])
-            .args(["--ttl", &ttl, "--kill-after", KILL_AFTER])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log.expect("open its log"));
-        let time = self.ttl.mul_f64(2.5 + rng.f64());
-        command::give(&mut command, &self.program, &self.dir, time);
-        command.spawn().expect("start the program")
     }
 }
 
