@@ -81,6 +81,8 @@ fn wrong_usage_gives_64_and_an_advice() {
         ("--url= run a -- true", ""),
         ("--namespace a/b run a -- true", ""),
         ("-q -v run a -- true", ""),
+        ("bench --for 11s", ""),
+        ("watch --interval 0", ""),
         (
             "run deploy echo hi",
             "command: crosslock run deploy -- echo hi",

@@ -15,9 +15,10 @@ use super::relay::{self, Relay};
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a [`Proxy`] does to the connections through it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// Passes everything.
+    #[default]
     None,
     /// Holds back each chunk, in either direction.
     Delay(Duration),
@@ -180,7 +181,7 @@ pub(super) struct Shared {
     accepted: AtomicU64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct State {
     fault: Fault,
     /// How often the fault was set.
@@ -224,15 +225,7 @@ impl Shared {
         Self {
             upstream,
             protocol,
-            state: Mutex::new(State {
-                fault: Fault::None,
-                changes: 0,
-                stopping: false,
-                lose_next: None,
-                hold: Hold::Nothing,
-                instead: None,
-                relays: Vec::new(),
-            }),
+            state: Mutex::default(),
             changed: Condvar::new(),
             requests: AtomicU64::new(0),
             lost_replies: AtomicU64::new(0),

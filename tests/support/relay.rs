@@ -32,16 +32,6 @@ struct Doomed {
 }
 
 impl Relay {
-    fn new(client: TcpStream, server: Option<TcpStream>) -> Self {
-        Self {
-            client,
-            server,
-            closed: AtomicBool::new(false),
-            torn: AtomicBool::new(false),
-            doomed: Mutex::new(None),
-        }
-    }
-
     pub(super) fn meet(&self, fault: Fault) {
         match fault {
             Fault::BlackHole => {}
@@ -94,9 +84,9 @@ pub(super) fn run(shared: &Shared, client: TcpStream) {
     shared.register(&relay);
     thread::scope(|scope| {
         let replies = thread::Builder::new().name("proxy-relay".into());
-        let body = || Replies::new(shared, &relay).run();
+        let body = || Way::new(shared, &relay).replies();
         replies.spawn_scoped(scope, body).expect("start a thread");
-        Requests::new(shared, &relay).run();
+        Way::new(shared, &relay).requests();
     });
 }
 
@@ -109,17 +99,25 @@ fn connect(shared: &Shared, client: TcpStream) -> Option<Arc<Relay>> {
     for socket in [Some(&client), server.as_ref()].into_iter().flatten() {
         socket.set_nodelay(true).ok()?;
     }
-    Some(Arc::new(Relay::new(client, server)))
+    Some(Arc::new(Relay {
+        client,
+        server,
+        closed: AtomicBool::new(false),
+        torn: AtomicBool::new(false),
+        doomed: Mutex::new(None),
+    }))
 }
 
-struct Requests<'a> {
+/// One direction.
+struct Way<'a> {
     shared: &'a Shared,
     relay: &'a Relay,
     frames: Frames,
+    /// How many requests have passed, or replies.
     count: usize,
 }
 
-impl<'a> Requests<'a> {
+impl<'a> Way<'a> {
     fn new(shared: &'a Shared, relay: &'a Relay) -> Self {
         Self {
             shared,
@@ -129,7 +127,8 @@ impl<'a> Requests<'a> {
         }
     }
 
-    fn run(mut self) {
+    /// From client to server.
+    fn requests(mut self) {
         // An error is an end as well: whoever is left sees the connection closed.
         let _ = each_chunk(&self.relay.client, |chunk| {
             Ok(self.look_at(chunk) && self.forward(chunk)?)
@@ -137,6 +136,18 @@ impl<'a> Requests<'a> {
         self.shared.connections.fetch_sub(1, SeqCst);
         let hidden = |fault| fault == Fault::BlackHole && self.relay.server.is_some();
         self.shared.wait_while(self.relay, hidden);
+        self.shared.close(self.relay);
+    }
+
+    /// From server to client.
+    fn replies(mut self) {
+        let Some(server) = &self.relay.server else {
+            return;
+        };
+        let _ = each_chunk(server, |chunk| self.deliver(chunk));
+        let is_kept = || self.relay.doomed().is_some_and(|reply| !reply.then_close);
+        let silent = |fault| fault == Fault::BlackHole || self.relay.is_torn() && is_kept();
+        self.shared.wait_while(self.relay, silent);
         self.shared.close(self.relay);
     }
 
@@ -163,47 +174,11 @@ impl<'a> Requests<'a> {
     }
 
     fn forward(&self, chunk: &[u8]) -> io::Result<bool> {
-        let (Some(mut server), fault) =
-            (self.relay.server.as_ref(), settled(self.shared, self.relay))
-        else {
-            self.relay.tear();
-            return Ok(true);
-        };
-        if fault == Fault::BlackHole {
-            self.relay.tear();
-        } else {
-            server.write_all(chunk)?;
+        match (&self.relay.server, settled(self.shared, self.relay)) {
+            (None, _) | (_, Fault::BlackHole) => self.relay.tear(),
+            (Some(server), _) => (&mut &*server).write_all(chunk)?,
         }
         Ok(true)
-    }
-}
-
-struct Replies<'a> {
-    shared: &'a Shared,
-    relay: &'a Relay,
-    frames: Frames,
-    count: usize,
-}
-
-impl<'a> Replies<'a> {
-    fn new(shared: &'a Shared, relay: &'a Relay) -> Self {
-        Self {
-            shared,
-            relay,
-            frames: Frames::of(shared.protocol),
-            count: 0,
-        }
-    }
-
-    fn run(mut self) {
-        let Some(server) = &self.relay.server else {
-            return;
-        };
-        let _ = each_chunk(server, |chunk| self.deliver(chunk));
-        let is_kept = || self.relay.doomed().is_some_and(|reply| !reply.then_close);
-        let silent = |fault| fault == Fault::BlackHole || self.relay.is_torn() && is_kept();
-        self.shared.wait_while(self.relay, silent);
-        self.shared.close(self.relay);
     }
 
     /// Passes a chunk, up to a doomed reply; returns whether to go on.

@@ -188,10 +188,6 @@ impl Cluster {
         running
     }
 
-    pub(super) fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     fn others(&self, index: usize) -> impl Iterator<Item = &Member> {
         let all = self.nodes.iter().enumerate();
         let others = all.filter(move |(other, _)| *other != index);

@@ -67,21 +67,13 @@ impl Cluster {
     /// Mends what is left half done, with `redis-cli --cluster fix`, and waits until all nodes agree.
     #[track_caller]
     pub fn fix(&self) {
-        self.redis_cli("fix", &[]);
-        self.wait_until_ok();
-    }
-
-    /// Runs `redis-cli --cluster command` against the first node that runs; returns what it printed.
-    #[track_caller]
-    pub fn redis_cli(&self, command: &str, arguments: &[&str]) -> String {
         let node = self.node(self.running()[0]);
         let mut cli = Command::new("redis-cli");
-        cli.args(login(node, self.setup().tls));
-        cli.args(["--cluster", command, &node.public_addr().to_string()]);
-        let output = cli.args(arguments).output().expect("run redis-cli");
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        cli.args(["--cluster", "fix", &node.public_addr().to_string()]);
+        let output = cli.output().expect("run redis-cli");
+        let told = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{cli:?} failed:\n{told}");
-        told
+        self.wait_until_ok();
     }
 }
 
@@ -161,17 +153,4 @@ impl Migration<'_> {
         let command = ["CLUSTER", "SETSLOT", &slot];
         self.node(node).try_query(&[&command[..], words].concat())
     }
-}
-
-fn login(node: &Member, tls: bool) -> Vec<String> {
-    let mut words = Vec::new();
-    if node.settings.guarded {
-        let (user, password) = admin::LOGIN;
-        words.extend(["--user", user, "--pass", password, "--no-auth-warning"].map(String::from));
-    }
-    if tls {
-        let ca = node.ca_file().display().to_string();
-        words.extend(["--tls".to_owned(), "--cacert".to_owned(), ca]);
-    }
-    words
 }
