@@ -3,8 +3,6 @@
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
 use super::PATIENCE;
 use super::member::Member;
 use super::nodes::{myself, seen_by};
@@ -27,11 +25,8 @@ impl Cluster {
     }
 
     pub(super) fn start_with(setup: Setup) -> Self {
-        let certificates = setup.certificates();
-        let certificates = certificates.as_ref().map(TempDir::path);
-        let nodes = (0..2 * SLOTS.len())
-            .map(|index| setup.node(index, certificates))
-            .collect();
+        let nodes = (0..2 * SLOTS.len()).map(|index| setup.node(index));
+        let nodes = nodes.collect();
         let cluster = Self { setup, nodes };
         cluster.introduce();
         for index in 0..SLOTS.len() {

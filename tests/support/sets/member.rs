@@ -12,7 +12,6 @@ use crate::{Fault, Proxy, RedisServer};
 pub struct Member {
     server: RedisServer,
     front: Option<Front>,
-    tls: bool,
 }
 
 /// What stands between a server and all others.
@@ -37,15 +36,11 @@ impl Member {
     pub(super) fn start(setup: &Setup, kind: Kind, index: usize, builder: Builder) -> Self {
         let front = setup.proxied.then(|| Front::new(kind, index));
         let builder = match &front {
-            Some(front) => front.announce(kind, setup.tls, builder),
+            Some(front) => front.announce(kind, setup.has_tls(), builder),
             None => builder,
         };
         let server = builder.start();
-        let member = Self {
-            server,
-            front,
-            tls: setup.tls,
-        };
+        let member = Self { server, front };
         member.open_front();
         member
     }
@@ -95,10 +90,9 @@ impl Member {
     }
 
     fn own_addr(&self) -> SocketAddr {
-        let port = if self.tls {
-            self.tls_port()
-        } else {
-            self.port()
+        let port = match self.settings.tls {
+            true => self.tls_port(),
+            false => self.port(),
         };
         (Ipv4Addr::LOCALHOST, port).into()
     }

@@ -1,7 +1,5 @@
 //! A master and its replicas.
 
-use tempfile::TempDir;
-
 use super::PATIENCE;
 use super::member::Member;
 use super::setup::{Setup, hosts};
@@ -20,9 +18,7 @@ impl Replicated {
     }
 
     pub(super) fn start_with(setup: Setup, replicas: usize) -> Self {
-        let certificates = setup.certificates();
-        let certificates = certificates.as_ref().map(TempDir::path);
-        let members = setup.servers(replicas, certificates);
+        let members = setup.servers(replicas);
         let set = Self { setup, members };
         set.wait_until_caught_up();
         set

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::PATIENCE;
 use super::member::Member;
 use super::replicated::{role, wait_until_caught_up, wait_until_master};
@@ -33,15 +31,12 @@ impl SentinelSet {
     }
 
     pub(super) fn start_with(setup: Setup) -> Self {
-        let certificates = setup.certificates();
-        let certificates = certificates.as_ref().map(TempDir::path);
-        let members = setup.servers(REPLICAS, certificates);
+        let members = setup.servers(REPLICAS);
         let port = members[0].public_port();
         // A sentinel asks a master for its replicas at once, and then not for ten seconds.
         wait_until_caught_up(&members);
-        let sentinels = (0..SENTINELS)
-            .map(|index| setup.sentinel(index, certificates, port))
-            .collect();
+        let sentinels = (0..SENTINELS).map(|index| setup.sentinel(index, port));
+        let sentinels = sentinels.collect();
         let set = Self {
             setup,
             members,

@@ -1,6 +1,5 @@
 //! What the servers of a set are configured to be.
 
-use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -16,7 +15,8 @@ pub struct Setup {
     sentinel: Builder,
     pub(super) password: Option<String>,
     pub(super) sentinel_password: Option<String>,
-    pub(super) tls: bool,
+    /// Of all servers, which copy them when they start.
+    certificates: Option<TempDir>,
     pub(super) proxied: bool,
     down_after: Option<Duration>,
     node_timeout: Option<Duration>,
@@ -60,7 +60,9 @@ impl Setup {
 
     /// Speaks TLS at all public addresses, and between servers. Each has a port without TLS, too, for the test.
     pub fn tls(mut self) -> Self {
-        self.tls = true;
+        let dir = tempfile::tempdir().expect("make a directory");
+        certificates::write(dir.path());
+        self.certificates = Some(dir);
         self
     }
 
@@ -110,31 +112,30 @@ impl Setup {
         Cluster::start_with(self)
     }
 
-    pub(super) fn certificates(&self) -> Option<TempDir> {
-        self.tls.then(|| {
-            let dir = tempfile::tempdir().expect("make a directory");
-            certificates::write(dir.path());
-            dir
-        })
+    pub(super) fn has_tls(&self) -> bool {
+        self.certificates.is_some()
     }
 
-    pub(super) fn servers(&self, replicas: usize, certificates: Option<&Path>) -> Vec<Member> {
-        let mut servers = vec![self.server(0, certificates, |builder| builder)];
+    fn with_tls(&self, builder: &Builder) -> Builder {
+        let builder = builder.clone();
+        match &self.certificates {
+            Some(dir) => builder.tls_of(dir.path()).config("tls-replication", "yes"),
+            None => builder,
+        }
+    }
+
+    pub(super) fn servers(&self, replicas: usize) -> Vec<Member> {
+        let mut servers = vec![self.server(0, |builder| builder)];
         let port = servers[0].public_port();
         for index in 1..=replicas {
-            servers.push(self.server(index, certificates, |builder| builder.replica_of(port)));
+            servers.push(self.server(index, |builder| builder.replica_of(port)));
         }
         servers
     }
 
     /// Starts the server `index`, with `more` in its configuration.
-    fn server(
-        &self,
-        index: usize,
-        certificates: Option<&Path>,
-        more: impl FnOnce(Builder) -> Builder,
-    ) -> Member {
-        let mut builder = with_tls(self.server.clone(), certificates);
+    fn server(&self, index: usize, more: impl FnOnce(Builder) -> Builder) -> Member {
+        let mut builder = self.with_tls(&self.server);
         if builder.guarded {
             let (user, password) = admin::LOGIN;
             builder = builder
@@ -151,10 +152,12 @@ impl Setup {
     }
 
     /// Starts the sentinel `index`, which watches the server at `port`.
-    pub(super) fn sentinel(&self, index: usize, certificates: Option<&Path>, port: u16) -> Member {
+    pub(super) fn sentinel(&self, index: usize, port: u16) -> Member {
         let down_after = self.down_after.unwrap_or(Duration::from_millis(600));
         let down_after = down_after.as_millis();
-        let mut builder = with_tls(self.sentinel.clone().sentinel(), certificates)
+        let mut builder = self
+            .with_tls(&self.sentinel)
+            .sentinel()
             .config("sentinel monitor", &format!("mymaster 127.0.0.1 {port} 2"))
             .config(
                 "sentinel down-after-milliseconds",
@@ -178,12 +181,12 @@ impl Setup {
     }
 
     /// Starts the node `index` of a cluster.
-    pub(super) fn node(&self, index: usize, certificates: Option<&Path>) -> Member {
+    pub(super) fn node(&self, index: usize) -> Member {
         let timeout = self.node_timeout.unwrap_or(Duration::from_millis(1500));
         let timeout = timeout.as_millis().to_string();
-        self.server(index, certificates, |builder| {
+        self.server(index, |builder| {
             let builder = builder.cluster().config("cluster-node-timeout", &timeout);
-            if self.tls {
+            if self.has_tls() {
                 builder.config("tls-cluster", "yes")
             } else {
                 builder
@@ -192,7 +195,7 @@ impl Setup {
     }
 
     pub(super) fn scheme(&self, topology: &str) -> String {
-        let tls = if self.tls { "s" } else { "" };
+        let tls = if self.has_tls() { "s" } else { "" };
         let password = self.password.as_ref();
         let login = password.map_or_else(String::new, |password| format!(":{password}@"));
         format!("redis{tls}{topology}://{login}")
@@ -200,7 +203,7 @@ impl Setup {
 
     pub(super) fn parameters(&self, first: &Member) -> String {
         let ca = self
-            .tls
+            .has_tls()
             .then(|| format!("ca={}", first.ca_file().display()));
         let sentinel = self.sentinel_password.as_ref();
         let sentinel = sentinel.map(|password| format!("sentinel_password={password}"));
@@ -209,13 +212,6 @@ impl Setup {
             return String::new();
         }
         format!("?{}", all.join("&"))
-    }
-}
-
-fn with_tls(builder: Builder, certificates: Option<&Path>) -> Builder {
-    match certificates {
-        Some(dir) => builder.tls_of(dir).config("tls-replication", "yes"),
-        None => builder,
     }
 }
 
