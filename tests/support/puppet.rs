@@ -1,6 +1,6 @@
 //! A process that takes locks as it is told: the helper in the role of a puppet.
 //!
-//! `tests/helper/puppet.rs` says what it can be told. It answers each order with one line, which begins with "done".
+//! `tests/helper/orders.rs` says what it can be told. It answers each order with one line, which begins with "done".
 
 use std::time::Duration;
 

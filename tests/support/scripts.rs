@@ -8,16 +8,7 @@ use redis::Value;
 pub const ACQUIRE: &str = "lock/acquire";
 pub const RENEW: &str = "lock/renew";
 pub const RELEASE: &str = "lock/release";
-pub const DOWNGRADE: &str = "lock/downgrade";
 pub const ACQUIRE_ALL: &str = "all/acquire";
-pub const RENEW_ALL: &str = "all/renew";
-pub const RELEASE_ALL: &str = "all/release";
-pub const PERMITS: &str = "semaphore/permits";
-pub const INSPECT: &str = "lock/inspect";
-pub const BREAK: &str = "lock/break";
-pub const ADOPT: &str = "lock/adopt";
-pub const ADOPT_ALL: &str = "all/adopt";
-pub const RAISE_ALL: &str = "all/raise";
 
 #[derive(Clone, Copy, Debug)]
 pub enum Verb {
@@ -41,16 +32,16 @@ pub const ALL: [&str; 13] = [
     ACQUIRE,
     RENEW,
     RELEASE,
-    DOWNGRADE,
-    PERMITS,
+    "lock/downgrade",
+    "semaphore/permits",
     ACQUIRE_ALL,
-    RENEW_ALL,
-    RELEASE_ALL,
-    INSPECT,
-    BREAK,
-    ADOPT,
-    ADOPT_ALL,
-    RAISE_ALL,
+    "all/renew",
+    "all/release",
+    "lock/inspect",
+    "lock/break",
+    "lock/adopt",
+    "all/adopt",
+    "all/raise",
 ];
 
 /// What [`ACQUIRE`] and [`ACQUIRE_ALL`] answer.

@@ -76,12 +76,6 @@ impl Etcd {
     }
 
     #[track_caller]
-    pub fn revision(&self) -> u64 {
-        let answer = self.call("/v3/kv/range", &json!({ "key": encoded("-") }));
-        number(&answer["header"]["revision"])
-    }
-
-    #[track_caller]
     pub fn put(&self, key: &str, value: &str) {
         let body = json!({ "key": encoded(key), "value": encoded(value) });
         self.call("/v3/kv/put", &body);
@@ -149,13 +143,6 @@ impl Etcd {
     #[track_caller]
     pub fn revoke(&self, lease: i64) {
         self.call("/v3/lease/revoke", &json!({ "ID": lease.to_string() }));
-    }
-
-    #[track_caller]
-    pub fn compact(&self) {
-        let revision = self.revision().to_string();
-        let body = json!({ "revision": revision, "physical": true });
-        self.call("/v3/kv/compaction", &body);
     }
 }
 

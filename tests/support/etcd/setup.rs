@@ -21,7 +21,7 @@ pub struct EtcdSetup {
     pub(super) tls: bool,
     pub(super) client_certificates: bool,
     proxied: bool,
-    flags: Vec<(String, String)>,
+    flags: Vec<String>,
 }
 
 impl EtcdSetup {
@@ -60,7 +60,7 @@ impl EtcdSetup {
 
     /// Adds a flag of the program, without its dashes; it wins over what was there before.
     pub fn flag(mut self, name: &str, value: &str) -> Self {
-        self.flags.push((name.to_owned(), value.to_owned()));
+        self.flags.push(format!("--{name}={value}"));
         self
     }
 
@@ -118,40 +118,29 @@ impl EtcdSetup {
     }
 
     pub(super) fn arguments(&self, name: &str, cluster: &str, front: &Front) -> Vec<String> {
-        let flags = [
-            ("name", name),
-            ("data-dir", "data"),
-            ("initial-cluster", cluster),
-            (
-                "initial-cluster-token",
-                name.split('-').next().unwrap_or_default(),
-            ),
-            (
-                "listen-peer-urls",
-                &front.listens().map(http).collect::<String>(),
-            ),
-            ("initial-advertise-peer-urls", &told(front)),
-            ("listen-client-urls", &client_urls(front)),
-            ("advertise-client-urls", &http(front.own)),
+        let token = name.split('-').next().unwrap_or_default();
+        let (peers, clients) = (front.listens().map(http), client_urls(front));
+        let mut all = vec![
+            format!("--name={name}"),
+            "--data-dir=data".to_owned(),
+            format!("--initial-cluster={cluster}"),
+            format!("--initial-cluster-token={token}"),
+            format!("--listen-peer-urls={}", peers.collect::<String>()),
+            format!("--initial-advertise-peer-urls={}", told(front)),
+            format!("--listen-client-urls={clients}"),
+            format!("--advertise-client-urls={}", http(front.own)),
             // Half a second longer, and the shortest ttl of a lease would be two seconds.
-            ("heartbeat-interval", "100"),
-            ("election-timeout", "600"),
+            "--heartbeat-interval=100".to_owned(),
+            "--election-timeout=600".to_owned(),
         ];
-        let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let mut all = flags.to_vec();
         if self.tls {
-            for (name, file) in [("cert-file", "server.pem"), ("key-file", "server.key")] {
-                all.push((name.into(), file.into()));
-            }
+            all.extend(["--cert-file=server.pem", "--key-file=server.key"].map(str::to_owned));
         }
         if self.client_certificates {
-            all.push(("client-cert-auth".into(), "true".into()));
-            all.push(("trusted-ca-file".into(), "ca.pem".into()));
+            all.extend(["--client-cert-auth=true", "--trusted-ca-file=ca.pem"].map(str::to_owned));
         }
         all.extend(self.flags.iter().cloned());
-        all.iter()
-            .map(|(name, value)| format!("--{name}={value}"))
-            .collect()
+        all
     }
 }
 

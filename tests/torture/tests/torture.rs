@@ -6,36 +6,19 @@ use std::path::Path;
 
 use crosslock_torture::{Topology, torture};
 
-fn run(topology: Topology) {
-    torture(topology, Path::new(env!("CARGO_BIN_EXE_torture-worker")));
+macro_rules! torture_each {
+    ($($test:ident: $topology:ident,)*) => {
+        $(#[test] fn $test() {
+            torture(Topology::$topology, Path::new(env!("CARGO_BIN_EXE_torture-worker")));
+        })*
+    };
 }
 
-#[test]
-fn single() {
-    run(Topology::Single);
-}
-
-#[test]
-fn sentinel() {
-    run(Topology::Sentinel);
-}
-
-#[test]
-fn cluster() {
-    run(Topology::Cluster);
-}
-
-#[test]
-fn etcd() {
-    run(Topology::Etcd);
-}
-
-#[test]
-fn zookeeper() {
-    run(Topology::ZooKeeper);
-}
-
-#[test]
-fn file() {
-    run(Topology::File);
+torture_each! {
+    single: Single,
+    sentinel: Sentinel,
+    cluster: Cluster,
+    etcd: Etcd,
+    zookeeper: ZooKeeper,
+    file: File,
 }
