@@ -18,8 +18,8 @@ use super::{admin, eventually};
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 const ATTEMPTS: usize = 30;
 
-/// A server with a directory and ports of its own, which is a [`Daemon`] to kill, stop and continue; dropping it kills it
-/// and removes the directory.
+/// A server with a directory and ports of its own: a [`Daemon`] to kill, stop and continue. Dropping it kills it, and
+/// removes the directory.
 #[derive(Debug)]
 pub struct RedisServer {
     daemon: Daemon,

@@ -10,8 +10,8 @@ use crate::daemon::{Daemon, PortTaken};
 use crate::peers::Peers;
 use crate::{Fault, Proxy};
 
-/// A server with a directory and ports of its own, which is a [`Daemon`] to kill, stop and continue; dropping it kills it
-/// and removes the directory.
+/// A server with a directory and ports of its own: a [`Daemon`] to kill, stop and continue. Dropping it kills it, and
+/// removes the directory.
 #[derive(Debug)]
 pub struct Server<K> {
     daemon: Daemon,

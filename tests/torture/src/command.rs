@@ -15,7 +15,7 @@ const TTL: &str = "TORTURE_COMMAND_TTL_NS";
 const BELOW_A_SHELL: &str = "trap '' TERM; \"$@\"; exit";
 const BEAT: Duration = Duration::from_millis(3);
 
-/// Has `run` run the command, which is `program`, under leases that last for `ttl`; its own arguments are ended by that.
+/// Has `run` run the command, which is `program`, under leases of this ttl; its own arguments are ended by that.
 pub(crate) fn give(run: &mut Command, program: &Path, dir: &Path, ttl: Duration) {
     run.args(["--", "sh", "-c", BELOW_A_SHELL, "sh"])
         .arg(program)
