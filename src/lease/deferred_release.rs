@@ -170,8 +170,11 @@ impl Shared {
             }
             is_left
         });
-        let is_closed = queue.close_by.is_some_and(|by| by <= now);
-        let Some((release, over)) = queue.waiting.pop_front().filter(|_| !is_closed) else {
+        if queue.close_by.is_some_and(|by| by <= now) {
+            let left = queue.waiting.drain(..);
+            left.for_each(|(release, _)| self.engine.abandon(&release.owner));
+        }
+        let Some((release, over)) = queue.waiting.pop_front() else {
             queue.has_worker = false;
             self.done.notify_all();
             return None;
@@ -287,9 +290,14 @@ mod tests {
                 kept_until: clock.now(),
             });
         }
-        let forgotten: Vec<_> = told.try_iter().collect();
+        let mut forgotten: Vec<_> = told.try_iter().collect();
         // One may be on the wire.
         assert!(forgotten.len() >= 8, "{}", forgotten.len());
+        // Those that are left when the locker is gone, too.
+        drop(deferred);
+        while forgotten.len() < owners.len() {
+            forgotten.push(told.recv_timeout(TTL).expect("all are forgotten"));
+        }
         assert!(forgotten.iter().all(|owner| owners.contains(owner)));
     }
 }

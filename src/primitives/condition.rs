@@ -48,6 +48,7 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     /// After an error the lock is released.
     ///
     /// - Those of [`unlock`](Self::unlock), and of [`Mutex::lock`](crate::Mutex::lock), when it takes the lock again.
+    ///   [`Error::Lost`](crate::Error::Lost) can be of either lock: what `condition` changed may be stored or not.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) when the engine can't be reached for
     ///   [`outage_timeout`](crate::LockerBuilder::outage_timeout) while it waits.
     /// - [`Error::Cancelled`](crate::Error::Cancelled) when the locker is closed, or its token is set.

@@ -1,10 +1,10 @@
 //! One call of an owner: in which session, and how its names stand.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::client::{Failure, Op, Replies, Session};
 use super::locks::Locks;
-use super::nodes::{self, Children, Name, NodeData};
+use super::nodes::{self, Children, LeadersClock, Name, NodeData};
 use crate::base::{Deadline, Stored};
 use crate::engine::Request;
 use crate::engine::line::{Entry, Line, Presence, Snapshot, Standing, Who, uuid_of};
@@ -179,11 +179,13 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// The leader's clock, which is asked for if it isn't known.
+    /// The leader's clock, which is asked for unless it was known a moment ago: this host's may run faster.
     fn leaders_now(&self, name: &Name) -> Result<i64, Failure> {
+        const MOMENT: Duration = Duration::from_secs(1);
         let (owners, owner) = (&self.locks.owners, self.request.owner);
         let known = owners.get(owner).and_then(|nodes| nodes.leaders_clock);
-        let clock = match known {
+        let now = self.locks.clock.now();
+        let clock = match known.filter(|LeadersClock(_, at)| now.since(*at) < MOMENT) {
             Some(clock) => clock,
             None => self.locks.leaders_clock(name, &self.deadline)?,
         };

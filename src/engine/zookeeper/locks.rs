@@ -115,6 +115,8 @@ impl Locks {
         for nodes in self.owners.take_overdue(self.clock.now()) {
             self.delete_soon(nodes.paths);
         }
+        // There may have been no thread to delete others.
+        let _ = self.deletes.start([]);
     }
 
     /// Its lease is lost: its nodes are deleted, if they are still there.
@@ -152,10 +154,11 @@ impl Locks {
         paths.iter().any(|path| garbage.contains(path))
     }
 
-    /// The locker is gone: the session ends at once, if nobody goes on with what it has.
+    /// The locker is gone: the session ends at once, if nobody goes on with what it has. What was about to be deleted
+    /// goes with it.
     pub(super) fn close(&self, deadline: &Deadline) {
         self.closed.set();
-        if self.owners.is_empty() && self.garbage.lock().is_empty() {
+        if self.owners.is_empty() {
             self.sessions.close(deadline);
         }
     }

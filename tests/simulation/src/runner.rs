@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crosslock_world::Message;
+use crosslock_world::{Message, record, violation};
 
 use crate::plan::{Plan, Topology, Trouble};
 use crate::world::{Outcome, Scene, simulate};
-use crate::{children, messages, shrink};
+use crate::{children, judge, messages, shrink};
 
 pub const USAGE: &str = "\
 usage: simulate SEED [--engine NAME]       one world, with its history
@@ -241,7 +241,12 @@ impl log::Log for Logger {
     }
 
     fn log(&self, line: &log::Record<'_>) {
-        crosslock_world::record(&format!("{} {}", line.level(), line.args()));
+        let text = line.args().to_string();
+        record(&format!("{} {text}", line.level()));
+        let warns = line.level() <= log::Level::Warn && text.contains("connection");
+        if warns && judge::plan().is_calm() {
+            violation(format!("nothing is wrong, and it says: {text}"));
+        }
     }
 
     fn flush(&self) {}

@@ -43,7 +43,8 @@
 //! - *A fork.* A child sends nothing, takes no lock, and closes nothing: for it the session has ended. It opens
 //!   another.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::sync::{Arc, atomic::Ordering};
+use std::{fmt, time::Duration};
 
 pub(super) use self::failure::{Code, Failure};
 pub(super) use self::ops::{Change, Kind, Op, Refused, Replies, Reply, Stat};
@@ -289,6 +290,7 @@ impl Session {
         if !self.process.is_current() {
             return;
         }
+        self.shared.is_closing.store(true, Ordering::Relaxed);
         // Without an answer it expires.
         let _ = self.call(&[Op::Close], deadline);
         self.shared.end(false);

@@ -1,6 +1,10 @@
 //! A session, as its callers and its thread share it.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use std::{collections::VecDeque, time::Duration};
 
 use super::failure::{Code, Failure};
 use super::jute::{Decoder, Malformed};
@@ -25,6 +29,8 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     /// Nobody has the session any more, or it was closed.
     pub(super) closed: Cancel,
+    /// It is being closed: the server hangs up, and nothing is made anew.
+    pub(super) is_closing: AtomicBool,
     /// Who holds it sends. What is sent is enlisted as pending under it, so that the order is the same. `None`
     /// without a connection.
     writer: TimedMutex<Option<WriteHalf>>,
@@ -51,6 +57,7 @@ impl Shared {
             tick,
             clock,
             closed: Cancel::default(),
+            is_closing: AtomicBool::new(false),
             writer: TimedMutex::from(Some(connection.reader.writer())),
             state: Mutex::new(State::new(
                 connection.response,
@@ -61,6 +68,11 @@ impl Shared {
             teller: Teller::default(),
             changed: Condvar::new(),
         }
+    }
+
+    /// Whether nobody has the session any more, or it is being closed.
+    pub(super) fn is_left(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed) || self.closed.is_set()
     }
 
     /// A server that was silent for as long, and has something to answer, is left. Then there is time for another one.

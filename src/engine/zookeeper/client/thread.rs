@@ -29,7 +29,7 @@ fn run(shared: &Shared, connection: Connection) {
         // A panic must not end the thread on which all callers rely.
         let served = catch_unwind(AssertUnwindSafe(|| serve(shared, current)));
         let failure = served.unwrap_or_else(|_| Failure::Unreachable("its reader panicked".into()));
-        if matches!(failure, Failure::Ended) {
+        if matches!(failure, Failure::Ended) || shared.is_left() {
             break;
         }
         let connected = catch_unwind(AssertUnwindSafe(|| {
@@ -43,7 +43,7 @@ fn run(shared: &Shared, connection: Connection) {
         }));
         connection = connected.unwrap_or_default();
     }
-    let expired = !shared.closed.is_set();
+    let expired = !shared.is_left();
     shared.end(expired);
     if expired {
         let endpoint = &shared.servers.address.shown;

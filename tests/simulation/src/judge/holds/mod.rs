@@ -150,24 +150,19 @@ pub fn acquired(
     id
 }
 
-/// Tokens that a lease has above its first.
-fn tokens_of_a_lease() -> u64 {
+/// The tokens of a lease, from its first on. On Redis only exclusive leases are handed over, with larger ones.
+fn tokens_of_a_lease(kind: Kind) -> u64 {
     match plan().topology {
         Topology::Etcd | Topology::ZooKeeper => 256,
-        _ => 1024,
+        _ if kind == Kind::Exclusive => 1024,
+        _ => 1,
     }
 }
 
 impl Name {
-    /// Only exclusive leases are handed over, with larger tokens.
     fn broken_at(&self, token: u64, kind: Kind) -> Option<Duration> {
         let mut broken = self.broken.iter();
-        let tokens = if kind == Kind::Exclusive {
-            tokens_of_a_lease()
-        } else {
-            1
-        };
-        let is_its = |first: u64| (first..first + tokens).contains(&token);
+        let is_its = |first: u64| (first..first + tokens_of_a_lease(kind)).contains(&token);
         broken.find(|(first, _)| is_its(*first)).map(|(_, at)| *at)
     }
 }
@@ -227,7 +222,9 @@ pub fn not_before(name: &str, until: Duration) {
 /// A lease is passed on: it may be taken for a ttl, and nobody knows whether it was released.
 pub fn passed_on(of: &[&str]) {
     let slack = match plan().topology {
-        Topology::Etcd | Topology::ZooKeeper => Duration::from_secs(1),
+        Topology::Etcd => Duration::from_secs(1),
+        // A locker that is dropped leaves it to its session, which may have its whole time then.
+        Topology::ZooKeeper => plan().ttl + Duration::from_secs(1),
         _ => Duration::ZERO,
     };
     unreleased(of, true_now() + plan().ttl + slack);
