@@ -7,6 +7,7 @@ use support::puppet::SCRIPT;
 /// Short, so that what children hold is renewed several times.
 const LEASE: Duration = Duration::from_millis(400);
 /// Where it matters that none ends, however busy the machine is.
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
 const LASTING: Duration = Duration::from_secs(20);
 
 /// A place of a test's own, for as long as this is there.
