@@ -157,7 +157,7 @@ fn start(url: &str, kind: &str, count: usize) -> Child {
 
 /// The CPU that the servers use for a while, in percent of a core.
 fn idle(cluster: &EtcdCluster) -> f64 {
-    let pids: Vec<u32> = cluster.members().iter().map(Etcd::pid).collect();
+    let pids: Vec<u32> = cluster.members().iter().map(|one| one.pid()).collect();
     let (began, before) = (Instant::now(), cpu_time(&pids));
     thread::sleep(IDLE);
     let used = cpu_time(&pids).saturating_sub(before);

@@ -55,7 +55,6 @@ check_torture() {
   rules="$(says "$name" rules)"
   [[ "$rules" =~ ^C[1-9]0?(\ C[1-9]0?)*$ ]] || fail "$name.patch doesn't say by which rules it is found"
   [[ "$(says "$name" seconds)" =~ ^[0-9]+$ ]] || fail "$name.patch doesn't say for how many seconds it runs"
-  [[ "$(says "$name" class)" =~ ^(safe|unsafe)$ ]] || fail "$name.patch doesn't say which class of faults it runs with"
   [ -n "$(says "$name" faults)" ] || fail "$name.patch doesn't say which faults show it"
   [ "$2" = promise ] || [[ "$rules" != *C[4789]* ]] || fail "$name.patch breaks safety: that $rules find it isn't enough"
 }
@@ -134,8 +133,7 @@ torture() { cargo_in_copy test -p crosslock-cli -p crosslock-torture --test prog
 # Runs it for so many seconds. A build that fails is no violation.
 run() {
   local log="$work/$1.txt"
-  TORTURE_SECONDS="$2" TORTURE_CLASS="$3" TORTURE_FAULTS="$4" TORTURE_TOPOLOGY="${5:-single}" torture > "$log" 2>&1 ||
-    echo "it failed" >> "$log"
+  TORTURE_SECONDS="$2" TORTURE_FAULTS="$3" torture -- "${4:-single}" > "$log" 2>&1 || echo "it failed" >> "$log"
 }
 
 # Whether a mutant was found by one of its rules. A queue that changes its order breaks no safety.
@@ -152,7 +150,7 @@ found() {
 run_unbroken() {
   local verdict=fails
   SECONDS=0
-  run none 12 both "stop worker past ttl,kill worker,restart server"
+  run none 12 "stop worker past ttl,kill worker,restart server"
   cargo_in_copy build -p crosslock-simulation >> "$work/none.txt" 2>&1 && simulate none
   grep -qx "it failed" "$work/none.txt" || verdict=passes
   row "the library as it is" "" "$verdict" "no rule" "$SECONDS"
@@ -165,7 +163,7 @@ torture_mutant() {
   patch_copy "$patches/$name.patch"
   if torture --no-run > "$work/$name.txt" 2>&1; then
     for part in 3 1; do
-      run "$name" "$(($(says "$name" seconds) / part))" "$(says "$name" class)" "$(says "$name" faults)" "$(says "$name" topology)"
+      run "$name" "$(($(says "$name" seconds) / part))" "$(says "$name" faults)" "$(says "$name" topology)"
       if found "$name"; then verdict=found; break; fi
     done
   else
@@ -196,6 +194,7 @@ arguments_of() {
   case "$1" in
     lib) echo "-p crosslock --all-features --lib" ;;
     local_queue) echo "-p crosslock-local-queue --test local_queue" ;;
+    cli) echo "-p crosslock-cli --test cli" ;;
     *) echo "-p crosslock-tests --all-features --test $1" ;;
   esac
 }

@@ -43,7 +43,7 @@ impl Places {
     }
 
     pub(crate) fn etcd_pids(&self) -> Vec<u32> {
-        self.etcd.members().iter().map(Etcd::pid).collect()
+        self.etcd.members().iter().map(|one| one.pid()).collect()
     }
 
     /// How many the members have been sent, of those that a lock is made of.
@@ -65,7 +65,7 @@ impl Places {
 
     pub(crate) fn zookeeper_pids(&self) -> Vec<u32> {
         let members = self.zookeeper.members().iter();
-        members.map(ZooKeeper::pid).collect()
+        members.map(|one| one.pid()).collect()
     }
 
     /// How many packets the members have been sent.

@@ -6,45 +6,35 @@ use crate::holders::{end, holder, json, pid};
 use crate::tool::{Place, on_terminal};
 
 #[test]
-fn lock_is_broken_with_yes_and_its_holder_is_named() {
+fn nobody_to_ask_is_a_wrong_usage_and_with_yes_the_holder_is_named() {
     let (_server, place) = Place::with_server();
     let old = holder(&place, "--label old deploy", "never");
-    let done = place.tool("break --yes deploy").ends(0);
-    let whom = format!("/{} \"old\" for ", pid(&old));
-    assert!(
-        done.out.starts_with("broke deploy, held by "),
-        "{}",
-        done.out
-    );
-    assert!(done.out.contains(&whom), "{}", done.out);
-    // It learns of it by its next renewal at the latest.
-    old.ends(76);
-    place.tool("test deploy").ends(0);
-}
-
-#[test]
-fn nobody_to_ask_is_a_wrong_usage() {
-    let (_server, place) = Place::with_server();
-    let _holder = holder(&place, "deploy", "end");
     let done = place.tool("break deploy").input(b"y\n").ends(64);
     assert!(done.err.contains("--yes"), "{}", done.err);
     place.tool("test deploy").ends(1);
+
+    let out = place.tool("break --yes deploy").ends(0).out;
+    let whom = format!("/{} \"old\" for ", pid(&old));
+    assert!(out.starts_with("broke deploy, held by "), "{out}");
+    assert!(out.contains(&whom), "{out}");
+    // It learns of it by its next renewal at the latest.
+    old.ends(76);
+    place.tool("test deploy").ends(0);
+
+    let old = holder(&place, "deploy", "end");
+    let told = json(&place.tool("--json break --yes deploy").done().out);
+    assert_eq!(told["broken"][0]["party"]["pid"], pid(&old));
     end(&place, "end");
 }
 
 #[test]
 fn free_lock_is_no_failure() {
-    let (_server, place) = Place::with_server();
-    let done = place.tool("break --yes deploy").done();
-    assert_eq!(
-        (done.code(), &*done.out),
-        (0, "deploy is free: nobody had it\n")
-    );
-    let done = place.tool("--json break --yes deploy").done();
-    assert_eq!(
-        json(&done.out),
-        serde_json::json!({"name": "deploy", "broken": []})
-    );
+    let place = Place::with_files();
+    let done = place.tool("break --yes deploy").ends(0);
+    assert_eq!(done.out, "deploy is free: nobody had it\n");
+    let told = json(&place.tool("--json break --yes deploy").done().out);
+    let expected = serde_json::json!({"name": "deploy", "broken": []});
+    assert_eq!(told, expected);
     let done = on_terminal(&place, "$X break deploy", "");
     assert_eq!(done.code(), 0);
     assert!(!done.out.contains("[y/N]"), "{}", done.out);
@@ -54,12 +44,11 @@ fn free_lock_is_no_failure() {
 fn lock_that_is_kept_without_a_holder_is_said_to_have_been_so() {
     let server = RedisServer::start();
     for place in [Place::with_locks_at(&server.url()), Place::with_files()] {
-        let keeps = || place.tool("run deploy --at-least 1h -- true").done().code();
-        assert_eq!(keeps(), 0);
-        let done = place.tool("break --yes deploy").done();
         let start = "broke deploy, held by nobody and kept for ";
+        place.tool("run deploy --at-least 1h -- true").ends(0);
+        let done = place.tool("break --yes deploy").done();
         assert!(done.out.starts_with(start), "{}", done.out);
-        assert_eq!(keeps(), 0);
+        place.tool("run deploy --at-least 1h -- true").ends(0);
         let done = on_terminal(&place, "$X break deploy", "y\n");
         assert!(done.out.contains(start), "{}", done.out);
         place.tool("test deploy").ends(0);
@@ -82,12 +71,4 @@ fn person_is_asked() {
     assert_eq!(done.code(), 0, "{}", done.out);
     assert!(done.out.contains("broke deploy, held by "), "{}", done.out);
     old.ends(76);
-}
-
-#[test]
-fn json_names_the_holders() {
-    let (_server, place) = Place::with_server();
-    let old = holder(&place, "deploy", "never");
-    let told = json(&place.tool("--json break --yes deploy").done().out);
-    assert_eq!(told["broken"][0]["party"]["pid"], pid(&old));
 }

@@ -2,18 +2,23 @@
 
 use std::process::Command;
 
-use crate::holders::holder;
+use crate::holders::{holder, json};
 use crate::tool::{Place, heeding_signals, program};
 
 #[test]
-fn command_sees_name_and_token() {
+fn command_sees_name_and_a_token_that_grows() {
     let place = Place::with_files();
     let done = place.run("deploy", "env").done();
-    let has = |line: &str| done.out.lines().any(|one| one.starts_with(line));
-    assert!(has("CROSSLOCK_NAME=deploy"), "{}", done.out);
-    assert!(has("CROSSLOCK_TOKEN="), "{}", done.out);
+    let value = |name: &str| done.out.lines().find_map(|line| line.strip_prefix(name));
+    assert_eq!(value("CROSSLOCK_NAME="), Some("deploy"), "{}", done.out);
+    assert!(value("CROSSLOCK_TOKEN=").is_some(), "{}", done.out);
     let done = place.run("from to", "echo $CROSSLOCK_NAME").done();
     assert_eq!(done.out, "from to\n");
+    let token = || {
+        let done = place.run("a", "echo $CROSSLOCK_TOKEN").done();
+        done.out.trim().parse::<u64>().expect("a number")
+    };
+    assert!(token() < token());
 }
 
 /// Without the variable, what runs inside would take its locks in the user's directory.
@@ -33,44 +38,17 @@ fn program_inside_the_program_has_its_locks_at_the_same_place() {
 }
 
 #[test]
-fn later_command_has_a_larger_token() {
+fn arguments_input_and_the_shell_of_a_string() {
     let place = Place::with_files();
-    let token = || {
-        let done = place.run("a", "echo $CROSSLOCK_TOKEN").done();
-        done.out.trim().parse::<u64>().expect("a number")
-    };
-    assert!(token() < token());
-}
-
-#[test]
-fn arguments_and_input_pass_through() {
-    let place = Place::with_files();
-    let args = [
-        "run",
-        "a",
-        "--",
-        "printf",
-        "%s|",
-        "-n",
-        "--json",
-        "two words",
-        "--",
-        "",
-    ];
-    assert_eq!(
-        place.tool_with(&args).done().out,
-        "-n|--json|two words|--||"
-    );
+    let args = "run|a|--|printf|%s,|-n|--json|two words|--|";
+    let args: Vec<_> = args.split('|').collect();
+    let done = place.tool_with(&args).done();
+    assert_eq!(done.out, "-n,--json,two words,--,,");
     let done = place.tool("run a -- cat").input(b"by the pipe").done();
     assert_eq!(done.out, "by the pipe");
-}
-
-#[test]
-fn shell_runs_a_string() {
-    let place = Place::with_files();
-    let args = ["run", "a", "-c", "echo $0 | tr a-z A-Z; exit 4"];
-    let done = place.tool_with(&args).env("SHELL", "/bin/sh").done();
-    assert_eq!((done.code(), &*done.out), (4, "/BIN/SH\n"));
+    let mut tool = place.tool_with(&["run", "a", "-c", "echo $0 | tr a-z A-Z; exit 4"]);
+    tool.command.env("SHELL", "/bin/sh");
+    assert_eq!(tool.ends(4).out, "/BIN/SH\n");
 }
 
 /// Rust programs ignore SIGPIPE for themselves, which a program needs whose reader has gone.
@@ -93,29 +71,20 @@ fn ignored_signal_stays_ignored() {
         "trap '' HUP; exec {program} run a -- sh -c 'kill -HUP $PPID; kill -HUP $$; echo alive'"
     );
     let mut tool = place.tool("");
-    tool.command = {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", &script])
-            .env("CROSSLOCK_URL", format!("file://{}", place.dir().display()));
-        command
-    };
-    let done = tool.done();
-    assert_eq!((done.code(), &*done.out), (0, "alive\n"), "{}", done.err);
+    tool.command = Command::new("sh");
+    tool.command.args(["-c", &script]);
+    tool.command.env("CROSSLOCK_URL", place.url());
+    let done = tool.ends(0);
+    assert_eq!(done.out, "alive\n", "{}", done.err);
 }
 
 #[test]
-fn lock_is_free_when_the_command_has_ended_and_not_before() {
+fn lock_is_free_when_the_command_has_ended_unless_it_is_kept_for_longer() {
     let place = Place::with_files();
     let script = format!("{} test a; echo $?", program());
     let done = place.run("a", &script).done();
     assert_eq!(done.out, "1\n", "{}", done.err);
     place.tool("test a").ends(0);
-}
-
-#[test]
-fn lock_is_kept_for_as_long_as_asked() {
-    let place = Place::with_files();
     place.tool("run a --at-least 1h -- true").ends(0);
     place.tool("run a -n -- true").ends(75);
 }
@@ -123,15 +92,12 @@ fn lock_is_kept_for_as_long_as_asked() {
 #[test]
 fn readers_share_and_permits_are_counted() {
     let (_server, place) = Place::with_server();
-    let reader = place.run("a --shared", "echo > reads; sleep 60").start();
-    place.wait_for("reads");
+    let _reader = holder(&place, "a --shared", "never");
     place.tool("run a --shared -n -- true").ends(0);
     place.tool("run a -n -- true").ends(75);
-    let worker = place.run("b -p 1/2", "echo > works; sleep 60").start();
-    place.wait_for("works");
+    let _worker = holder(&place, "b -p 1/2", "never");
     place.tool("run b -p 1/2 -n -- true").ends(0);
     place.tool("run b -p 2/2 -n -- true").ends(75);
-    drop((reader, worker));
 }
 
 #[test]
@@ -139,29 +105,12 @@ fn json_tells_what_happened_on_standard_error() {
     let place = Place::with_files();
     let done = place.run("a --max-run 200ms", "echo out; sleep 60").done();
     assert_eq!(done.out, "out\n");
-    let args = [
-        "--json",
-        "run",
-        "a",
-        "--max-run",
-        "200ms",
-        "--",
-        "sleep",
-        "60",
-    ];
-    let done = place.tool_with(&args).done();
-    let events: Vec<serde_json::Value> = done
-        .err
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
-        .collect();
-    let names: Vec<_> = events.iter().map(|event| event["event"].as_str()).collect();
-    assert_eq!(
-        names,
-        [Some("acquired"), Some("max_run"), Some("ended")],
-        "{}",
-        done.err
-    );
+    let done = place
+        .tool("--json run a --max-run 200ms -- sleep 60")
+        .done();
+    let events: Vec<_> = done.err.lines().map(json).collect();
+    let names: Vec<_> = events.iter().map(|event| &event["event"]).collect();
+    assert_eq!(names, ["acquired", "max_run", "ended"], "{}", done.err);
     assert!(events[0]["token"].is_u64());
     assert_eq!(events[2]["status"], 124);
 }
@@ -169,10 +118,9 @@ fn json_tells_what_happened_on_standard_error() {
 #[test]
 fn verbose_tells_what_the_library_logs_and_quiet_nothing() {
     let place = Place::with_files();
-    let holder = holder(&place, "a", "never");
-    let done = place.tool("-v run a -w 50ms -- true").done();
+    let _holder = holder(&place, "a", "never");
+    let done = place.tool("-v run a -w 50ms -- true").ends(75);
     assert!(done.err.contains("crosslock: debug: "), "{}", done.err);
-    let done = place.tool("-q run a -w 50ms -- true").done();
-    assert_eq!((done.code(), &*done.err), (75, ""));
-    drop(holder);
+    let done = place.tool("-q run a -w 50ms -- true").ends(75);
+    assert_eq!(done.err, "");
 }

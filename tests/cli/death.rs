@@ -1,29 +1,19 @@
 //! What becomes of the command when the tool dies.
 
-use rustix::process::{Signal, kill_process};
-use support::wait_until;
+use rustix::process::{Pid, Signal, kill_process};
+use support::{children, wait_until};
 
 use crate::PATIENCE;
 use crate::holders::{BEAT, BEAT_BELOW, BEAT_ON, end};
-use crate::tool::{Place, children, is_running};
-
-#[test]
-fn command_and_what_it_has_started_die_with_the_tool() {
-    for script in [BEAT, BEAT_ON, BEAT_BELOW] {
-        let place = Place::with_files();
-        let mut tool = place.run("a", script).start();
-        place.wait_for_more_beats(5);
-        tool.kill();
-        wait_until("the command to be dead", PATIENCE, || place.is_silent());
-    }
-}
+use crate::tool::{Place, Running, is_running};
 
 /// The kernel frees the lock of a dead process before it kills the process's children.
 #[test]
 fn next_one_enters_when_the_command_of_a_killed_tool_is_dead() {
     let place = Place::with_files();
     for round in 1..=10 {
-        let mut first = place.run("a", BEAT_BELOW).start();
+        let script = [BEAT, BEAT_ON, BEAT_BELOW][round % 3];
+        let mut first = place.run("a", script).start();
         place.wait_for_beats_of(2 * round - 1);
         let mut second = place.run("a", BEAT).start();
         first.kill();
@@ -62,9 +52,8 @@ fn command_dies_also_when_tool_and_watchdog_are_killed() {
 #[test]
 fn watchdog_that_was_killed_is_replaced() {
     let (_server, place) = Place::with_server();
-    let mut tool = place
-        .run("a --ttl 2s --kill-after 200ms", BEAT_BELOW)
-        .start();
+    let tool = place.run("a --ttl 2s --kill-after 200ms", BEAT_BELOW);
+    let mut tool = tool.start();
     place.wait_for_beats_of(1);
     let first = watchdog(&tool);
     kill_process(first, Signal::KILL).expect("kill the watchdog");
@@ -75,38 +64,23 @@ fn watchdog_that_was_killed_is_replaced() {
 }
 
 #[test]
-fn command_may_inherit_the_lock() {
+fn command_that_inherits_the_lock_outlives_the_tool() {
     let place = Place::with_files();
-    let mut tool = place
-        .run(
-            "a --inherit",
-            "echo $$ > pid; sleep 2; echo > done; exec sleep 60",
-        )
-        .start();
-    let command = place.wait_for("pid");
+    let script = "echo > runs; while ! test -e end; do sleep 0.02; done; echo > done";
+    let mut tool = place.run("a --inherit", script).start();
+    place.wait_for("runs");
     tool.kill();
     place.tool("run a -n -- true").ends(75);
-    // It isn't stopped.
+    end(&place, "end");
     place.wait_for("done");
-    place.tool("run a -n -- true").ends(75);
-    let command = command
-        .trim()
-        .parse()
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    kill_process(command.expect("a number"), Signal::KILL).expect("kill the command");
     place.tool("run a -- true").ends(0);
 }
 
 #[test]
 fn only_locks_in_files_can_be_inherited() {
     let (_server, place) = Place::with_server();
-    let done = place.tool("run a --inherit -- true").ends(64);
-    assert!(
-        done.err.contains("--inherit needs locks in files"),
-        "{}",
-        done.err
-    );
+    let err = place.tool("run a --inherit -- true").ends(64).err;
+    assert!(err.contains("--inherit needs locks in files"), "{err}");
     place.tool("run a -n -- true").ends(0);
 }
 
@@ -127,13 +101,11 @@ fn what_inherited_the_lock_keeps_it_behind_the_command() {
     }
 }
 
-fn watchdog(tool: &crate::tool::Running) -> rustix::process::Pid {
+fn watchdog(tool: &Running) -> Pid {
     let mut found = None;
     wait_until("a watchdog", PATIENCE, || {
-        let children = children(tool.pid());
-        found = children
-            .into_iter()
-            .find(|(_, line)| line.contains("__watch"));
+        let mut children = children(tool.pid()).into_iter();
+        found = children.find(|(_, line)| line.contains("__watch"));
         found.is_some()
     });
     found.expect("there is one").0

@@ -1,5 +1,5 @@
 //! Programs that hold locks, and wait for them, until a test is over, or tell all the time that they run, so that a
-//! test sees whether two ran at a time.
+//! test sees whether two ran at a time; and what is printed of them.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,6 @@ use support::wait_until;
 use crate::PATIENCE;
 use crate::tool::{Place, Running};
 
-/// Takes the lock, and keeps it until there is a file of that name.
 pub(crate) fn holder(place: &Place, options: &str, end: &str) -> Running {
     static STARTED: AtomicU32 = AtomicU32::new(0);
     let began = format!("began-{}", STARTED.fetch_add(1, Ordering::Relaxed));
@@ -19,26 +18,50 @@ pub(crate) fn holder(place: &Place, options: &str, end: &str) -> Running {
     running
 }
 
-/// Ends what waits for a file of that name.
 pub(crate) fn end(place: &Place, end: &str) {
     std::fs::write(place.path(end), "").expect("write a file");
 }
 
-/// Waits until so many wait for a lock.
 #[track_caller]
 pub(crate) fn wait_for_waiters(place: &Place, name: &str, count: usize) {
     wait_until("the waiters", PATIENCE, || {
-        let seen: serde_json::Value = json(&place.tool(&format!("--json show {name}")).done().out);
-        seen["waiters"]
-            .as_array()
-            .is_some_and(|waiters| waiters.len() == count)
+        let seen = json(&place.tool(&format!("--json show {name}")).done().out);
+        let waiters = seen["waiters"].as_array();
+        waiters.is_some_and(|waiters| waiters.len() == count)
     });
 }
 
-/// The one line of JSON that was printed.
 #[track_caller]
 pub(crate) fn json(printed: &str) -> serde_json::Value {
     serde_json::from_str(printed).unwrap_or_else(|e| panic!("{e}: {printed}"))
+}
+
+/// What was printed, with a blank between columns and words for the host and these processes, for tokens, and for times
+/// in seconds or of a day.
+pub(crate) fn shape(printed: &str, pids: &[u32]) -> String {
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let word = |word: &str| {
+        let is_time = |c: char| c.is_ascii_digit() || ".:-TZ".contains(c);
+        let (place, number) = match word.strip_prefix(&format!("{host}/")) {
+            Some(pid) => ("HOST/", pid),
+            None => ("", word),
+        };
+        let pid = pids.iter().position(|pid| pid.to_string() == number);
+        match pid {
+            Some(index) => format!("{place}PID-{index}"),
+            None if word.len() > 12 && word.parse::<u64>().is_ok() => "TOKEN".to_owned(),
+            None if word.contains(['.', ':']) && word.chars().all(is_time) => "TIME".to_owned(),
+            None => word.to_owned(),
+        }
+    };
+    let lines = printed.lines().map(|line| {
+        let words: Vec<_> = line.split_whitespace().map(word).collect();
+        words.join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 pub(crate) fn pid(running: &Running) -> u32 {
@@ -57,7 +80,6 @@ pub(crate) const BEAT_ON: &str =
     "trap : TERM; while :; do echo $CROSSLOCK_TOKEN >> beats; sleep 0.01; done";
 
 impl Place {
-    /// The tokens of those that have told that they run, in their order.
     fn beats(&self) -> Vec<u64> {
         let beats = self.read("beats");
         // The last line may be half written.
@@ -84,7 +106,6 @@ impl Place {
         });
     }
 
-    /// Says whether none has told anything for some time.
     pub(crate) fn is_silent(&self) -> bool {
         let before = self.beats().len();
         crate::tool::pause(300);

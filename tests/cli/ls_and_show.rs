@@ -1,12 +1,8 @@
 //! `ls` and `show`.
 
-use support::RedisServer;
-
-use crate::golden::assert_golden;
-use crate::holders::{end, holder, json, pid, wait_for_waiters};
+use crate::holders::{end, holder, json, pid, shape, wait_for_waiters};
 use crate::tool::{Place, Running, on_terminal};
 
-/// One lock with a label and two that wait, one of readers, and one of which a permit is out.
 fn busy(place: &Place) -> (Vec<Running>, Vec<u32>) {
     let waiting = |label: &str| {
         let args = ["run", "--label", label, "deploy", "--", "true"];
@@ -24,50 +20,52 @@ fn busy(place: &Place) -> (Vec<Running>, Vec<u32>) {
 }
 
 #[test]
-fn locks_are_listed_with_tabs_in_a_pipe_and_in_columns_on_a_terminal() {
+fn locks_are_listed_with_tabs_in_a_pipe_in_columns_on_a_terminal_and_as_json() {
     let (_server, place) = Place::with_server();
     let (_busy, pids) = busy(&place);
-    let done = place.tool("ls").ends(0);
-    assert_golden("ls.pipe", &done.out, &pids);
-    assert_golden("show.pipe", &place.tool("show deploy").done().out, &pids);
-    assert_golden("ls.terminal", &on_terminal(&place, "$X ls", "").out, &pids);
-    let shown = on_terminal(&place, "$X show deploy", "");
-    assert_golden("show.terminal", &shown.out, &pids);
+    let [ls, show] = ["ls", "show deploy"].map(|args| place.tool(args).ends(0).out);
+    let expected = "config shared 1 HOST/PID-3 - TIME TIME TOKEN 0\n\
+                    deploy exclusive HOST/PID-0 d-4711 TIME TIME TOKEN 2\n\
+                    workers permits 1/3 HOST/PID-4 - TIME TIME TOKEN 0";
+    assert_eq!(shape(&ls, &pids), expected);
+    assert_eq!(ls.matches('\t').count(), 3 * 7, "{ls}");
+    let expected = "lock deploy exclusive - TOKEN\n\
+                    holder HOST/PID-0 PID-0 d-4711 TIME TIME TOKEN 1\n\
+                    waiter HOST/PID-1 PID-1 first - exclusive\n\
+                    waiter HOST/PID-2 PID-2 second - exclusive";
+    assert_eq!(shape(&show, &pids), expected);
+
+    let [ls, show] = ["$X ls", "$X show deploy"].map(|script| on_terminal(&place, script, "").out);
+    let [ls, show] = [ls, show].map(|screen| shape(&screen, &pids));
+    let head = "\x1b[1mNAME KIND HOLDER LABEL HELD TTL TOKEN WAITERS\x1b[0m\nconfig shared 1 HOST/PID-3 - ";
+    assert!(ls.starts_with(head), "{ls}");
+    assert!(ls.contains("\ndeploy exclusive HOST/PID-0 d-4711 "), "{ls}");
+    assert!(ls.contains(" TOKEN 2\n"), "{ls}");
+    let head = "\x1b[1mdeploy\x1b[0m: exclusive, last token TOKEN\n\n\
+                \x1b[1mHOLDER THREAD LABEL HELD TTL TOKEN PERMITS\x1b[0m\nHOST/PID-0 PID-0 d-4711 ";
+    assert!(show.starts_with(head), "{show}");
+    let end_of_it = "\n\n\x1b[1mWAITER THREAD LABEL WAITED WANTS\x1b[0m\n\
+                     HOST/PID-1 PID-1 first - exclusive\nHOST/PID-2 PID-2 second - exclusive";
+    assert!(show.ends_with(end_of_it), "{show}");
     let plain = on_terminal(&place, "NO_COLOR=1 $X ls", "").out;
     assert!(!plain.contains('\x1b'), "{plain:?}");
-    end(&place, "end");
-}
 
-#[test]
-fn json_has_a_line_for_each_lock() {
-    let (_server, place) = Place::with_server();
-    let (_busy, pids) = busy(&place);
-    let done = place.tool("--json ls").done();
-    let locks: Vec<_> = done.out.lines().map(json).collect();
-    let names: Vec<_> = locks
-        .iter()
-        .map(|lock| lock["name"].as_str().unwrap())
-        .collect();
+    let locks = place.tool("--json ls").done().out;
+    let locks: Vec<_> = locks.lines().map(json).collect();
+    let names: Vec<_> = locks.iter().map(|lock| &lock["name"]).collect();
     assert_eq!(names, ["config", "deploy", "workers"]);
     assert_eq!(locks[0]["state"], "shared");
-    assert_eq!(
-        (&locks[2]["permits_taken"], &locks[2]["permits"]),
-        (&1.into(), &3.into())
-    );
+    let permits = (&locks[2]["permits_taken"], &locks[2]["permits"]);
+    assert_eq!(permits, (&1.into(), &3.into()));
     let deploy = &locks[1];
-    assert_eq!(deploy["holders"][0]["party"]["label"], "d-4711");
-    assert_eq!(deploy["holders"][0]["party"]["pid"], pids[0]);
-    assert!(deploy["holders"][0]["token"].as_u64().unwrap() > 0);
-    let waiters: Vec<_> = deploy["waiters"].as_array().unwrap().iter().collect();
-    let labels: Vec<_> = waiters
-        .iter()
-        .map(|waiter| &waiter["party"]["label"])
-        .collect();
+    let holder = &deploy["holders"][0];
+    assert_eq!(holder["party"]["label"], "d-4711");
+    assert_eq!(holder["party"]["pid"], pids[0]);
+    assert!(holder["token"].as_u64().unwrap() > 0);
+    let labels = [0, 1].map(|index| &deploy["waiters"][index]["party"]["label"]);
     assert_eq!(labels, ["first", "second"]);
-    assert_eq!(
-        json(&place.tool("--json show deploy").done().out)["name"],
-        "deploy"
-    );
+    let shown = json(&place.tool("--json show deploy").done().out);
+    assert_eq!(shown["name"], "deploy");
     end(&place, "end");
 }
 
@@ -84,8 +82,8 @@ fn prefix_chooses_and_nothing_is_nothing() {
     assert_eq!(names("ls"), ["app-1", "app-2", "other"]);
     assert!(names("ls none").is_empty());
     assert!(names("--namespace elsewhere ls").is_empty());
-    let free = place.tool("show none").done();
-    assert_eq!((free.code(), &*free.out), (0, "lock\tnone\tfree\t-\t-\n"));
+    let free = place.tool("show none").ends(0);
+    assert_eq!(free.out, "lock\tnone\tfree\t-\t-\n");
     end(&place, "end");
 }
 
@@ -124,22 +122,5 @@ fn holder_steers_no_terminal_by_what_run_says() {
             !text.contains("\x1b[2J") && !text.contains('\u{202e}'),
             "{text:?}"
         );
-    }
-}
-
-#[test]
-fn server_that_is_gone_or_refuses_has_its_status() {
-    let server = RedisServer::builder()
-        .acl(&["user few on >pw ~* +ping"])
-        .start();
-    let place = Place::with_locks_at(&server.url_as("few:pw"));
-    for verb in ["ls", "show a", "break --yes a"] {
-        let done = place.tool(verb).ends(77);
-        assert!(!done.err.contains("pw"), "{}", done.err);
-    }
-    drop(server);
-    for verb in ["ls", "show a", "break --yes a", "watch", "doctor", "bench"] {
-        let done = place.tool(verb).ends(69);
-        assert!(done.err.starts_with("crosslock: "), "{}", done.err);
     }
 }

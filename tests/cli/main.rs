@@ -4,12 +4,10 @@
 mod bench;
 mod breaks;
 mod command;
-mod contention;
 mod death;
 mod doctor;
 mod documents;
 mod elections;
-mod golden;
 mod holders;
 mod loss;
 mod ls_and_show;

@@ -3,11 +3,11 @@
 use std::process::Command;
 
 use rustix::process::Signal;
-use support::{RedisServer, wait_until};
+use support::{RedisServer, children, wait_until};
 
 use crate::PATIENCE;
 use crate::holders::holder;
-use crate::tool::{Place, Running, children, wait_until_asleep, wait_until_stopped};
+use crate::tool::{Place, Running, wait_until_state};
 
 const FORWARDED: [(Signal, &str, i32); 6] = [
     (Signal::TERM, "TERM", 143),
@@ -19,8 +19,8 @@ const FORWARDED: [(Signal, &str, i32); 6] = [
 ];
 
 #[test]
-fn each_is_forwarded_to_the_command() {
-    for (signal, name, _) in FORWARDED {
+fn each_is_forwarded_to_the_command_and_ends_one_that_doesnt_heed_it() {
+    for (signal, name, code) in FORWARDED {
         let place = Place::with_files();
         let script = format!(
             "trap 'echo got {name}; exit 7' {name}; echo > runs; while :; do sleep 0.02; done"
@@ -28,19 +28,9 @@ fn each_is_forwarded_to_the_command() {
         let tool = place.run("a", &script).start();
         place.wait_for("runs");
         tool.signal(signal);
-        let done = tool.done();
-        assert_eq!((done.code(), done.out), (7, format!("got {name}\n")));
-    }
-}
+        assert_eq!(tool.ends(7).out, format!("got {name}\n"));
 
-#[test]
-fn each_ends_the_command_that_doesnt_heed_it() {
-    for (signal, _, code) in FORWARDED {
-        let place = Place::with_files();
-        let tool = place
-            .run("a", "ulimit -c 0; echo > runs; exec sleep 60")
-            .start();
-        place.wait_for("runs");
+        let tool = place.run("a", "ulimit -c 0; exec sleep 60").start();
         wait_for_sleep(&tool);
         tool.signal(signal);
         tool.ends(code);
@@ -48,7 +38,7 @@ fn each_ends_the_command_that_doesnt_heed_it() {
 }
 
 #[test]
-fn second_one_is_forwarded_too() {
+fn second_one_is_forwarded_too_and_grandchildren_get_it() {
     let place = Place::with_files();
     let script = "n=0; trap 'n=$((n+1)); echo $n; echo $n > n$n; test $n = 2 && exit 0' TERM; \
                   echo > runs; while :; do sleep 0.02; done";
@@ -58,15 +48,11 @@ fn second_one_is_forwarded_too() {
     place.wait_for("n1");
     tool.signal(Signal::TERM);
     assert_eq!(tool.done().out, "1\n2\n");
-}
 
-#[test]
-fn grandchildren_get_it() {
-    let place = Place::with_files();
-    let script = "trap : USR1; sh -c 'trap \"echo below; exit\" USR1; echo > runs; \
+    let script = "trap : USR1; sh -c 'trap \"echo below; exit\" USR1; echo > below; \
                   while :; do sleep 0.02; done' & wait; wait";
     let tool = place.run("a", script).start();
-    place.wait_for("runs");
+    place.wait_for("below");
     tool.signal(Signal::USR1);
     assert_eq!(tool.done().out, "below\n");
 }
@@ -98,14 +84,13 @@ fn tool_and_command_stop_and_go_on_together() {
     let command = place.wait_for("pid");
     wait_for_sleep(&tool);
     tool.signal(Signal::TSTP);
-    wait_until_stopped(&command);
+    wait_until_state(&command, "T");
     tool.signal(Signal::CONT);
-    wait_until_asleep(&command);
+    wait_until_state(&command, "S");
     tool.signal(Signal::TERM);
     tool.ends(143);
 }
 
-/// Waits until the shell of the command has become sleep(1).
 #[track_caller]
 fn wait_for_sleep(tool: &Running) {
     wait_until("the command to sleep", PATIENCE, || {
@@ -131,14 +116,11 @@ fn first_process_reaps_what_others_leave() {
         echo zombies";
     let mut tool = place.run("a", script);
     let program = std::mem::replace(&mut tool.command, Command::new("unshare"));
-    tool.command
+    let unshare = tool
+        .command
         .args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
-    tool.command
-        .arg(program.get_program())
-        .args(program.get_args());
-    tool.command
-        .env("CROSSLOCK_URL", place.url())
-        .current_dir(place.dir());
-    let done = tool.done();
-    assert_eq!((done.code(), &*done.out), (0, "none\n"), "{}", done.err);
+    unshare.arg(program.get_program()).args(program.get_args());
+    unshare.env("CROSSLOCK_URL", place.url());
+    let done = tool.ends(0);
+    assert_eq!(done.out, "none\n", "{}", done.err);
 }

@@ -8,10 +8,12 @@ use serde_json::json;
 use crate::holders::json as parsed;
 use crate::tool::{Place, on_terminal};
 
+type Value = serde_json::Value;
+
 /// A queue with a task in each state but ready: `run`, `later` and `gone`.
-fn queue(place: &Place) -> (DelayQueue<serde_json::Value>, Task<serde_json::Value>) {
+fn queue(place: &Place) -> (DelayQueue<Value>, Task<Value>) {
     let locker = Locker::open(place.url()).expect("a server");
-    let queue: DelayQueue<serde_json::Value> = locker.delay_queue("mail").expect("a server");
+    let queue: DelayQueue<Value> = locker.delay_queue("mail").expect("a server");
     queue
         .entry("gone")
         .insert(&json!({"to": "ada"}))
@@ -19,12 +21,8 @@ fn queue(place: &Place) -> (DelayQueue<serde_json::Value>, Task<serde_json::Valu
     Task::bury(queue.take().expect("a server"), "no such\nhost").expect("a server");
     queue.entry("run").insert(&json!(1)).expect("a server");
     let running = queue.take().expect("a server");
-    let hour = Duration::from_secs(3_600);
-    queue
-        .entry("later")
-        .after(hour)
-        .insert(&json!(2))
-        .expect("a server");
+    let later = queue.entry("later").after(Duration::from_secs(3_600));
+    later.insert(&json!(2)).expect("a server");
     (queue, running)
 }
 
@@ -33,11 +31,8 @@ fn tasks_are_listed_and_shown() {
     let (_server, place) = Place::with_server();
     let (_queue, _running) = queue(&place);
     let done = place.tool("tasks ls mail").ends(0);
-    let rows: Vec<Vec<_>> = done
-        .out
-        .lines()
-        .map(|row| row.split('\t').collect())
-        .collect();
+    let rows = done.out.lines().map(|row| row.split('\t').collect());
+    let rows: Vec<Vec<_>> = rows.collect();
     let shown: Vec<_> = rows.iter().map(|row| [row[0], row[1], row[4]]).collect();
     let expected = [
         ["run", "running", "1"],
@@ -48,18 +43,14 @@ fn tasks_are_listed_and_shown() {
     assert_eq!(rows[2][5], r"no such\nhost");
     let buried = place.tool("--json tasks ls mail --state buried").ends(0);
     let task = parsed(&buried.out);
-    assert_eq!(
-        (&task["id"], &task["value"]["to"]),
-        (&json!("gone"), &json!("ada"))
-    );
+    let seen = (&task["id"], &task["value"]["to"]);
+    assert_eq!(seen, (&json!("gone"), &json!("ada")));
     let shown = place.tool("tasks show mail later").ends(0).out;
     assert!(shown.starts_with("later: delayed, due 2"), "{shown}");
     place.tool("tasks show mail later nothing").ends(1);
     let head = on_terminal(&place, "$X tasks ls mail", "").out;
-    assert!(
-        head.contains("mail: 1 running, 0 ready, 1 delayed, 1 buried"),
-        "{head}"
-    );
+    let counts = "mail: 1 running, 0 ready, 1 delayed, 1 buried";
+    assert!(head.contains(counts), "{head}");
     assert!(place.tool("tasks ls other").ends(0).out.is_empty());
 }
 
@@ -67,10 +58,8 @@ fn tasks_are_listed_and_shown() {
 fn buried_tasks_are_kicked_and_others_removed() {
     let place = Place::with_files();
     let (queue, running) = queue(&place);
-    assert_eq!(
-        place.tool("tasks kick mail gone").ends(0).out,
-        "kicked gone\n"
-    );
+    let kicked = place.tool("tasks kick mail gone").ends(0).out;
+    assert_eq!(kicked, "kicked gone\n");
     place.tool("tasks kick mail gone").ends(1);
     let refused = place.tool("tasks rm mail later run").ends(1).out;
     assert_eq!(refused, "removed later\nnot removed: run\n");

@@ -7,11 +7,8 @@ use std::process::{Child, Stdio};
 use support::{RedisServer, wait_until};
 
 use crate::PATIENCE;
-use crate::holders::{end, holder};
-use crate::tool::{
-    Place, heeding_signals, is_running, is_stopped, parent_of, program, wait_until_asleep,
-    wait_until_stopped,
-};
+use crate::holders::{end, holder, pid};
+use crate::tool::{Place, heeding_signals, is_running, parent_of, program, wait_until_state};
 
 /// A terminal with a shell, which has job control as that of a person.
 struct Terminal<'a> {
@@ -22,18 +19,12 @@ struct Terminal<'a> {
 impl<'a> Terminal<'a> {
     fn open(place: &'a Place) -> Self {
         let screen = fs::File::create(place.path("screen")).expect("make a file");
-        let tool = program();
+        let shell = "bash --norc --noprofile --noediting -i";
         let script = heeding_signals("script")
-            .args([
-                "-q",
-                "-f",
-                "-c",
-                "bash --norc --noprofile --noediting -i",
-                "/dev/null",
-            ])
+            .args(["-q", "-f", "-c", shell, "/dev/null"])
             .current_dir(place.dir())
             .env("CROSSLOCK_URL", place.url())
-            .env("X", tool)
+            .env("X", program())
             .stdin(Stdio::piped())
             .stdout(screen.try_clone().expect("copy a descriptor"))
             .stderr(screen)
@@ -49,9 +40,8 @@ impl<'a> Terminal<'a> {
 
     fn types(&mut self, text: &str) {
         let stdin = self.script.stdin.as_mut().expect("it is piped");
-        stdin
-            .write_all(text.as_bytes())
-            .expect("the terminal reads");
+        let typed = stdin.write_all(text.as_bytes());
+        typed.expect("the terminal reads");
     }
 
     fn screen(&self) -> String {
@@ -75,65 +65,44 @@ impl Drop for Terminal<'_> {
 }
 
 #[test]
-fn command_reads_from_the_terminal() {
-    let place = Place::with_files();
-    let mut terminal = Terminal::open(&place);
-    terminal.types("$X run a -- sh -c 'echo > runs; read x; echo got $x'; echo status $?\n");
-    place.wait_for("runs");
-    terminal.types("typed\n");
-    terminal.shows("got typed");
-    terminal.shows("status 0");
-}
-
-/// The terminal is another program's, so the command gets it only when it asks.
-#[test]
-fn command_in_a_pipeline_reads_from_the_terminal() {
-    let place = Place::with_files();
-    let mut terminal = Terminal::open(&place);
-    let command = "sh -c 'echo > runs; read x; echo got $x'";
-    terminal.types(&format!("$X run a -- {command} | cat; echo status $?\n"));
-    place.wait_for("runs");
-    terminal.types("typed\n");
-    terminal.shows("got typed");
-    terminal.shows("status 0");
-}
-
-#[test]
-fn program_behind_the_command_in_a_pipeline_keeps_the_terminal() {
-    let place = Place::with_files();
-    let mut terminal = Terminal::open(&place);
-    let command = "sh -c 'echo > runs; while ! test -e read; do sleep 0.02; done'";
-    let reader = "sh -c 'read x < /dev/tty; echo got $x; echo > read; cat'";
-    terminal.types(&format!(
-        "$X run a -- {command} | {reader}; echo status $?\n"
-    ));
-    place.wait_for("runs");
-    terminal.types("typed\n");
-    terminal.shows("got typed");
-    terminal.shows("status 0");
+fn command_reads_from_the_terminal_but_not_before_another_of_its_pipeline() {
+    const READS: &str = "sh -c 'echo > runs; read x; echo got $x'";
+    const WAITS: &str = "sh -c 'echo > runs; while ! test -e read; do sleep 0.02; done'";
+    const READS_BEHIND: &str = "sh -c 'read x < /dev/tty; echo got $x; echo > read; cat'";
+    for (command, behind) in [
+        (READS, ""),
+        // The terminal is another program's, so the command gets it only when it asks.
+        (READS, "| cat"),
+        (WAITS, &*format!("| {READS_BEHIND}")),
+    ] {
+        let place = Place::with_files();
+        let mut terminal = Terminal::open(&place);
+        terminal.types(&format!("$X run a -- {command} {behind}; echo status $?\n"));
+        place.wait_for("runs");
+        terminal.types("typed\n");
+        terminal.shows("got typed");
+        terminal.shows("status 0");
+    }
 }
 
 #[test]
 fn ctrl_c_ends_the_command_and_the_script_around_it() {
     let place = Place::with_files();
     let mut terminal = Terminal::open(&place);
-    terminal.types("$X run a -- sh -c 'echo $$ > pid; exec sleep 60'; echo status $?\n");
-    let command = place.wait_for("pid");
-    terminal.types("\x03");
-    wait_until("the command to be dead", PATIENCE, || !is_running(&command));
-    terminal.shows("status 130");
-    fs::remove_file(place.path("pid")).expect("remove it");
-    terminal.types("sh -c '$X run a -- sh -c \"echo \\$\\$ > pid; exec sleep 60\"; echo went on'; echo status $?\n");
-    let command = place.wait_for("pid");
-    terminal.types("\x03");
-    wait_until("the command to be dead", PATIENCE, || !is_running(&command));
+    let run = "$X run a -- sh -c 'echo $$ > pid; exec sleep 60'";
+    fs::write(place.path("script"), format!("{run}\necho went on\n")).expect("write a script");
+    for line in [run, "sh script"] {
+        terminal.types(&format!("{line}; echo status $?\n"));
+        let command = place.wait_for("pid");
+        terminal.types("\x03");
+        wait_until("the command to be dead", PATIENCE, || !is_running(&command));
+        fs::remove_file(place.path("pid")).expect("remove it");
+    }
     terminal.types("echo $((2 + 2))later\n");
     terminal.shows("4later");
-    assert!(
-        !terminal.screen().contains("went on"),
-        "{}",
-        terminal.screen()
-    );
+    let screen = terminal.screen();
+    assert!(screen.contains("status 130"), "{screen}");
+    assert!(!screen.contains("went on"), "{screen}");
 }
 
 #[test]
@@ -143,15 +112,15 @@ fn ctrl_z_stops_the_command_and_fg_continues_it() {
         let mut terminal = Terminal::open(&place);
         terminal.types("$X run a -- sh -c 'echo $$ > pid; read x; echo got $x'; echo status $?\n");
         let command = place.wait_for("pid");
-        wait_until_asleep(&command);
+        wait_until_state(&command, "S");
         terminal.types("\x1a");
         terminal.shows("Stopped");
-        assert!(is_stopped(&command));
+        wait_until_state(&command, "T");
         // The shell has the terminal.
         terminal.types("echo $((3 + 3))shell\n");
         terminal.shows("6shell");
         terminal.types("fg\n");
-        wait_until_asleep(&command);
+        wait_until_state(&command, "S");
         terminal.types("typed\n");
         terminal.shows("got typed");
         place.tool("run a -w 30s -- true").ends(0);
@@ -162,12 +131,12 @@ fn ctrl_z_stops_the_command_and_fg_continues_it() {
 fn command_that_was_stopped_for_longer_than_its_lease_doesnt_go_on() {
     let (_server, place) = Place::with_server();
     let mut terminal = Terminal::open(&place);
-    let options = "--ttl 1500ms --kill-after 200ms";
+    let run = "$X run a --ttl 1500ms --kill-after 200ms";
     terminal.types(&format!(
-        "$X run a {options} -- sh -c 'echo $$ > pid; read x; echo > went'; echo status $?\n"
+        "{run} -- sh -c 'echo $$ > pid; read x; echo > went'\n"
     ));
     let command = place.wait_for("pid");
-    wait_until_asleep(&command);
+    wait_until_state(&command, "S");
     terminal.types("\x1a");
     terminal.shows("Stopped");
     place.run("a", "exit 5").ends(5);
@@ -183,11 +152,11 @@ fn background_command_stops_when_it_reads_and_goes_on_in_the_foreground() {
     let mut terminal = Terminal::open(&place);
     terminal.types("$X run a -- sh -c 'echo $$ > pid; read x; echo got $x; echo > end' &\n");
     let command = place.wait_for("pid");
-    wait_until_stopped(&command);
-    wait_until_stopped(&parent_of(&command));
+    wait_until_state(&command, "T");
+    wait_until_state(&parent_of(&command), "T");
     // The shell hears of it only when all threads are stopped. Before that, `fg` would continue nothing.
     terminal.types("until test -n \"$(jobs -s)\"; do sleep 0.02; done; fg\n");
-    wait_until_asleep(&command);
+    wait_until_state(&command, "S");
     terminal.types("typed\n");
     place.wait_for("end");
     terminal.shows("got typed");
@@ -210,12 +179,7 @@ fn waiting_line_tells_who_has_the_lock_and_is_cleared() {
     let mut terminal = Terminal::open(&place);
     terminal.types("$X run a -- echo entered; echo status $?\n");
     terminal.shows("waiting for a: ");
-    terminal.shows(&format!(
-        "/{} \"deploy\" for ",
-        holder.pid().as_raw_nonzero()
-    ));
+    terminal.shows(&format!("/{} \"deploy\" for ", pid(&holder)));
     end(&place, "end");
     terminal.shows("\r\x1b[Kentered");
-    // Not on anything but a terminal, and not with -q.
-    drop(holder);
 }

@@ -20,21 +20,20 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Locks in files.
     pub(crate) fn with_files() -> Self {
         let dir = tempfile::tempdir().expect("make a directory");
         let url = format!("file://{}/locks", dir.path().display());
         Place { dir, url }
     }
 
-    /// Locks elsewhere.
     pub(crate) fn with_locks_at(url: &str) -> Self {
         let dir = tempfile::tempdir().expect("make a directory");
-        let url = url.to_owned();
-        Place { dir, url }
+        Place {
+            dir,
+            url: url.to_owned(),
+        }
     }
 
-    /// Locks at a server of their own.
     pub(crate) fn with_server() -> (RedisServer, Self) {
         let server = RedisServer::start();
         let place = Place::with_locks_at(&server.url());
@@ -45,12 +44,10 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// What was written there so far.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// Waits until something was written there.
     #[track_caller]
     pub(crate) fn wait_for(&self, name: &str) -> String {
         wait_until(name, PATIENCE, || self.read(name).ends_with('\n'));
@@ -65,8 +62,14 @@ impl Place {
 
     pub(crate) fn tool_with(&self, args: &[&str]) -> Tool {
         let mut command = heeding_signals(program());
-        command.args(args).env("CROSSLOCK_URL", &self.url);
-        command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command.args(args).stdin(Stdio::null());
+        self.here(command)
+    }
+
+    /// With its directory, and its locks.
+    fn here(&self, mut command: Command) -> Tool {
+        command.env("CROSSLOCK_URL", &self.url);
+        command.current_dir(self.dir.path());
         Tool {
             command,
             input: Vec::new(),
@@ -78,7 +81,6 @@ impl Place {
         self.running("run", options, script)
     }
 
-    /// The same with `elect`.
     pub(crate) fn elect(&self, options: &str, script: &str) -> Tool {
         self.running("elect", options, script)
     }
@@ -99,19 +101,12 @@ impl Place {
     }
 }
 
-/// The program, before it is started.
 pub(crate) struct Tool {
     pub(crate) command: Command,
     input: Vec<u8>,
 }
 
 impl Tool {
-    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
-        self.command.env(name, value);
-        self
-    }
-
-    /// What it reads from its standard input.
     pub(crate) fn input(mut self, bytes: &[u8]) -> Self {
         self.input = bytes.to_vec();
         self
@@ -129,29 +124,26 @@ impl Tool {
             // A command that doesn't read it has closed it.
             let _ = stdin.write_all(&self.input);
         }
-        Running { process, dir }
+        let line = format!("{:?}", self.command);
+        Running { process, dir, line }
     }
 
-    /// Runs it to its end.
     #[track_caller]
     pub(crate) fn done(self) -> Done {
         self.start().done()
     }
 
-    /// Runs it to its end, with that status.
     #[track_caller]
     pub(crate) fn ends(self, code: i32) -> Done {
-        let what = format!("{:?}", self.command);
-        let done = self.done();
-        assert_eq!(done.code(), code, "{what}: {}{}", done.out, done.err);
-        done
+        self.start().ends(code)
     }
 }
 
-/// The program while it runs; dropping it kills it.
 pub(crate) struct Running {
     process: Child,
     dir: TempDir,
+    /// Its command line, for a test that fails.
+    line: String,
 }
 
 impl Running {
@@ -163,24 +155,20 @@ impl Running {
         kill_process(self.pid(), signal).expect("signal the tool");
     }
 
-    /// Kills it with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.process.kill().expect("kill the tool");
         self.process.wait().expect("reap the tool");
     }
 
     pub(crate) fn is_over(&mut self) -> bool {
-        self.process
-            .try_wait()
-            .expect("wait for the tool")
-            .is_some()
+        let status = self.process.try_wait().expect("wait for the tool");
+        status.is_some()
     }
 
     pub(crate) fn out(&self) -> String {
         self.read("out")
     }
 
-    /// Waits until it has said that on standard error.
     #[track_caller]
     pub(crate) fn wait_for_err(&self, text: &str) {
         wait_until(text, PATIENCE, || self.read("err").contains(text));
@@ -200,11 +188,11 @@ impl Running {
         }
     }
 
-    /// Waits until it ends with that status.
     #[track_caller]
     pub(crate) fn ends(self, code: i32) -> Done {
+        let line = self.line.clone();
         let done = self.done();
-        assert_eq!(done.code(), code, "{}{}", done.out, done.err);
+        assert_eq!(done.code(), code, "{line}: {}{}", done.out, done.err);
         done
     }
 
@@ -222,7 +210,6 @@ impl Drop for Running {
     }
 }
 
-/// What came of the program.
 #[derive(Debug)]
 pub(crate) struct Done {
     status: ExitStatus,
@@ -231,7 +218,6 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// Its exit status.
     #[track_caller]
     pub(crate) fn code(&self) -> i32 {
         let signal = self.status.signal();
@@ -253,38 +239,16 @@ pub(crate) fn is_running(pid: &str) -> bool {
     stat(pid).is_some_and(|(state, _)| !["Z", "X"].contains(&&*state))
 }
 
-/// Whether a signal has stopped a process.
-pub(crate) fn is_stopped(pid: &str) -> bool {
-    stat(pid).is_some_and(|(state, _)| state == "T")
-}
-
+/// Waits until a process is in a state: `S`, it sleeps, or `T`, a signal has stopped it.
 #[track_caller]
-pub(crate) fn wait_until_stopped(pid: &str) {
-    wait_until("a process to be stopped", PATIENCE, || is_stopped(pid));
-}
-
-#[track_caller]
-pub(crate) fn wait_until_asleep(pid: &str) {
-    wait_until("a process to sleep", PATIENCE, || {
-        stat(pid).is_some_and(|(state, _)| state == "S")
+pub(crate) fn wait_until_state(pid: &str, wanted: &str) {
+    wait_until("a process to sleep or stop", PATIENCE, || {
+        stat(pid).is_some_and(|(state, _)| state == wanted)
     });
 }
 
-/// Whose child a process is.
 pub(crate) fn parent_of(pid: &str) -> String {
     stat(pid).expect("it is there").1
-}
-
-/// The children of a process, with their command lines.
-pub(crate) fn children(pid: Pid) -> Vec<(Pid, String)> {
-    let pid = pid.as_raw_nonzero();
-    let path = format!("/proc/{pid}/task/{pid}/children");
-    let children = fs::read_to_string(path).unwrap_or_default();
-    let children = children.split_whitespace().filter_map(|pid| {
-        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-        Some((Pid::from_raw(pid.parse().ok()?)?, line.replace('\0', " ")))
-    });
-    children.collect()
 }
 
 /// Waits for as long as a condition must hold to be believed.
@@ -292,7 +256,6 @@ pub(crate) fn pause(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }
 
-/// The program, as cargo has built it for these tests.
 pub(crate) fn program() -> &'static str {
     env!("CARGO_BIN_EXE_crosslock")
 }
@@ -312,16 +275,8 @@ pub(crate) fn on_terminal(place: &Place, script: &str, input: &str) -> Done {
 }
 
 pub(crate) fn terminal(place: &Place, script: &str) -> Tool {
-    let mut tool = place.tool("");
     let mut command = heeding_signals("script");
     command.args(["-q", "-e", "-f", "-c", script, "/dev/null"]);
-    command.envs(
-        tool.command
-            .get_envs()
-            .filter_map(|(name, value)| Some((name, value?))),
-    );
     command.env("X", program()).env_remove("NO_COLOR");
-    command.current_dir(place.dir());
-    tool.command = command;
-    tool
+    place.here(command)
 }

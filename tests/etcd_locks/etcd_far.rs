@@ -3,7 +3,7 @@
 use std::thread::{self, ScopedJoinHandle};
 
 use crosslock::{LockGuard, Locker};
-use support::{Detour, Etcd, Protocol, Proxy, wait_until};
+use support::{Etcd, Protocol, Proxy, wait_until};
 
 use crate::{LINE, PATIENCE, TTL, await_places, open, take, wait_for, with};
 
@@ -61,16 +61,18 @@ fn assert_in(server: &Etcd, place: &str, guard: LockGuard) {
 
 /// A waiter behind many, whose question by which its entry is to be moved to a long lease is held up.
 fn while_its_move_is_held_up(
-    meanwhile: impl FnOnce(&Etcd, &Detour, &str, ScopedJoinHandle<'_, LockGuard>),
+    meanwhile: impl FnOnce(&Etcd, &Proxy, &str, ScopedJoinHandle<'_, LockGuard>),
 ) {
     let server = Etcd::start();
     line_up(&server);
-    let detour = Detour::to(server.own_addr());
+    let detour = Proxy::speaking(Protocol::Http, server.own_addr());
     let locker = hasty(&format!("etcd://{}/", detour.addr()));
     thread::scope(|scope| {
         let waits = scope.spawn(|| wait_for(&locker));
         let place = place(&server);
-        detour.hold(|request| request.contains("/v3/kv/txn") && request.contains("request_put"));
+        detour.cut_off_next(|request| {
+            request.contains("/v3/kv/txn") && request.contains("request_put")
+        });
         detour.await_held();
         meanwhile(&server, &detour, &place, waits);
     });

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker};
-use support::{Detour, Etcd, Protocol, Proxy, Stopwatch};
+use support::{Etcd, Protocol, Proxy, Stopwatch};
 
 use crate::{LINE, LONG, PATIENCE, await_places, open, take};
 
@@ -13,7 +13,7 @@ fn patient(url: &str) -> Locker {
     Locker::builder(url).ttl(LONG).build().expect("it opens")
 }
 
-fn way(detour: &Detour) -> String {
+fn way(detour: &Proxy) -> String {
     format!("etcd://{}/", detour.addr())
 }
 
@@ -28,13 +28,13 @@ fn puts(request: &str) -> bool {
 #[test]
 fn waiter_asks_again_soon_when_its_question_for_a_free_lock_has_no_answer() {
     let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
+    let detour = Proxy::speaking(Protocol::Http, server.own_addr());
     let (holder, waiter) = (open(&server), patient(&way(&detour)));
     let guard = take(&holder);
     thread::scope(|scope| {
         let waits = scope.spawn(|| lock(&waiter));
         await_places(&server, 2);
-        detour.hold(puts);
+        detour.cut_off_next(puts);
         guard.unlock().unwrap();
         detour.await_held();
         let watch = Stopwatch::start();
@@ -58,13 +58,13 @@ fn lock(locker: &Locker) -> LockGuard {
 #[test]
 fn question_that_comes_late_ends_no_lock_that_is_passed_on() {
     let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
+    let detour = Proxy::speaking(Protocol::Http, server.own_addr());
     let proxy = Proxy::speaking(Protocol::Http, server.own_addr());
     let (one, other) = (
         patient(&way(&detour)),
         patient(&format!("etcd://{}/", proxy.addr())),
     );
-    detour.hold(puts);
+    detour.cut_off_next(puts);
     let owner = lock(&one).into_ticket().expect("a ticket");
     detour.await_held();
     thread::scope(|scope| {
@@ -86,10 +86,10 @@ fn question_that_comes_late_ends_no_lock_that_is_passed_on() {
 #[test]
 fn question_that_comes_late_ends_no_lock_that_stays_taken() {
     let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
+    let detour = Proxy::speaking(Protocol::Http, server.own_addr());
     let proxy = Proxy::speaking(Protocol::Http, detour.addr());
     let locker = patient(&format!("etcd://{}/", proxy.addr()));
-    detour.hold(puts);
+    detour.cut_off_next(puts);
     let guard = lock(&locker);
     detour.await_held();
     guard.at_least_for(LONG);
@@ -108,7 +108,7 @@ fn question_that_comes_late_ends_no_lock_that_stays_taken() {
 
 /// The place of an owner is deleted, another has the lock and stores 7 meanwhile, and then the owner's question comes
 /// late.
-fn lose_and_regain(server: &Etcd, detour: &Detour) {
+fn lose_and_regain(server: &Etcd, detour: &Proxy) {
     server.delete_all(LINE);
     open(server).mutex("n", 0).unwrap().set(7).unwrap();
     assert!(server.keys(LINE).is_empty());
@@ -124,9 +124,9 @@ fn assert_lost(error: &Error) {
 #[test]
 fn place_that_comes_back_late_is_not_that_of_the_lease() {
     let server = Etcd::start();
-    let detour = Detour::to(server.own_addr());
+    let detour = Proxy::speaking(Protocol::Http, server.own_addr());
     let locker = patient(&way(&detour));
-    detour.hold(puts);
+    detour.cut_off_next(puts);
     let guard = lock(&locker);
     detour.await_held();
     guard.verify().unwrap();

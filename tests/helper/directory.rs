@@ -136,7 +136,6 @@ pub(crate) fn open_again_and_again() {
     }
 }
 
-/// Has a name that nobody has look idle.
 fn grow_old(file: &Path) {
     let Ok(opened) = OpenOptions::new().read(true).write(true).open(file) else {
         return;

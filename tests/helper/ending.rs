@@ -14,7 +14,6 @@ thread_local! {
     static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
 }
 
-/// Locks when its thread ends.
 struct Late(Locker);
 
 impl Drop for Late {
@@ -61,7 +60,6 @@ pub(crate) fn lock_while_ending() {
     thread::spawn(ending).join().unwrap();
 }
 
-/// Has threads that lock in a loop, closes when it is told, and exits at once.
 pub(crate) fn close_and_exit() {
     let lock = locker();
     let kept: Vec<_> = (0..20)

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use crosslock::CancelToken;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::*;
@@ -16,7 +17,7 @@ pub(crate) fn assert_succeeds(pid: i32) {
 }
 
 /// That of a forked child, which is killed if it doesn't end.
-pub(crate) fn exit_status(pid: i32) -> Option<i32> {
+fn exit_status(pid: i32) -> Option<i32> {
     let pid = Pid::from_raw(pid).unwrap();
     let mut ended = None;
     let ends = eventually(PATIENCE, || {
@@ -34,7 +35,10 @@ pub(crate) fn while_threads_lock() {
     let ttl = Duration::from_millis(arg(TTL).parse().unwrap());
     let watch = Stopwatch::start();
     let held = lock.lock("held").unwrap();
+    let token = CancelToken::new();
+    let cancelled = lock.with_cancel(&token);
     thread::scope(|scope| {
+        scope.spawn(|| cancel_in_a_loop(&cancelled, &stop));
         for name in ["x", "x", "y"] {
             let (lock, stop) = (lock.clone(), &stop);
             scope.spawn(move || {
@@ -47,20 +51,9 @@ pub(crate) fn while_threads_lock() {
         for round in (0..forks).take_while(|_| held.is_held()) {
             let pid = forked(|| {
                 assert!(held.lost().is_empty());
-                // Its threads wait for each other, as those of its parent did when it was forked off.
-                thread::scope(|scope| {
-                    for name in ["childs", "childs", "childs too"] {
-                        let lock = lock.clone();
-                        scope.spawn(move || {
-                            for _ in 0..5 {
-                                // Of one fork: one that a busy machine has no time to release isn't waited for by the
-                                // next.
-                                let guard = lock.lock(&format!("{name} of {round}")).unwrap();
-                                assert!(guard.is_held());
-                            }
-                        });
-                    }
-                });
+                lock_in_threads(&lock, round);
+                token.cancel();
+                assert!(cancelled.lock("other").is_err());
             });
             let status = exit_status(pid);
             stop.store(status != Some(0), Ordering::Relaxed);
@@ -73,40 +66,30 @@ pub(crate) fn while_threads_lock() {
     }
 }
 
-pub(crate) fn both_lock() {
-    let lock = locker();
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("counter");
-    fs::write(&file, "0").unwrap();
-    // Several connections to inherit.
-    let several: Vec<_> = ["x", "y", "z"]
-        .map(|name| {
-            let lock = lock.clone();
-            thread::spawn(move || (0..20).for_each(|_| drop(lock.lock(name).unwrap())))
-        })
-        .into();
-    several.into_iter().for_each(|one| one.join().unwrap());
-    let guard = lock.lock("parents").unwrap();
-    let cycles = |who: &str| {
-        for cycle in 0..200 {
-            let name = format!("{who}-{}", cycle % 7);
-            let own = lock.lock(&name).unwrap();
-            let shared = lock.lock("shared").unwrap();
-            increment(&file);
-            assert_eq!((own.name(), shared.name()), (name.as_str(), "shared"));
-            own.verify().unwrap();
-            shared.verify().unwrap();
-            own.unlock().unwrap();
-            shared.unlock().unwrap();
-            assert!(lock.try_lock("parents").unwrap().is_none());
+fn cancel_in_a_loop(cancelled: &Locker, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let _ = cancelled.try_lock_for("held", Duration::from_micros(50));
+        let token = CancelToken::new();
+        let both = cancelled.with_cancel(&token);
+        token.cancel();
+        drop(both.lock("held"));
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The threads of a child wait for each other, as those of its parent did when it was forked off.
+fn lock_in_threads(lock: &Locker, round: u32) {
+    thread::scope(|scope| {
+        for name in ["childs", "childs", "childs too"] {
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    // Of one fork: one that a busy machine has no time to release isn't waited for by the next.
+                    let guard = lock.lock(&format!("{name} of {round}")).unwrap();
+                    assert!(guard.is_held());
+                }
+            });
         }
-    };
-    let pid = forked(|| cycles("child"));
-    cycles("parent");
-    assert_succeeds(pid);
-    guard.verify().unwrap();
-    guard.unlock().unwrap();
-    assert_eq!(fs::read_to_string(&file).unwrap(), "400");
+    });
 }
 
 /// While a child has its parent's connections, a server takes a parent that has died for one that lives.

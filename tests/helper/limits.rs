@@ -12,7 +12,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::*;
 use support::say;
 
-/// Does something with no more of these than so many.
 fn limited(resource: Resource, most: u64, act: impl FnOnce()) {
     let before = getrlimit(resource);
     let few = Rlimit {
@@ -24,7 +23,6 @@ fn limited(resource: Resource, most: u64, act: impl FnOnce()) {
     setrlimit(resource, before).expect("the limit that was");
 }
 
-/// Counts the warnings of the library.
 struct Warnings(AtomicUsize);
 
 static WARNINGS: Warnings = Warnings(AtomicUsize::new(0));
@@ -43,7 +41,6 @@ impl Log for Warnings {
     fn flush(&self) {}
 }
 
-/// Waits twice without a descriptor for an inbox, and tells how often that was warned of.
 pub(crate) fn wait_without_descriptors() {
     log::set_logger(&WARNINGS).expect("there is no other");
     log::set_max_level(LevelFilter::Warn);

@@ -13,7 +13,6 @@ mod directory_files;
 mod disks;
 mod ending;
 mod forks;
-mod increments;
 mod limits;
 #[cfg(target_os = "linux")]
 mod namespaces;
@@ -51,18 +50,12 @@ type Role = (&'static str, fn());
 const ROLES: &[Role] = &[
     ("script", || script::play(&arg(support::puppet::SCRIPT))),
     ("puppet", orders::obey),
-    ("increments", increments::count),
     ("locks while it ends", ending::lock_while_ending),
     ("closes and exits", ending::close_and_exit),
     ("forks while its threads lock", forks::while_threads_lock),
-    ("forks and both lock", forks::both_lock),
     ("forks beside a waiter", forks::beside_a_waiter),
     ("forks with idle connections", forks::with_idle_connections),
     ("forks and stops", cancels::stop),
-    (
-        "forks while others are cancelled",
-        cancels::while_others_are_cancelled,
-    ),
     #[cfg(target_os = "linux")]
     ("forks into a namespace", namespaces::fork_into_one),
     ("forks with an observer", telling::fork_with_an_observer),
@@ -75,33 +68,11 @@ const ROLES: &[Role] = &[
     ("starts no threads", limits::start_no_threads),
     ("waits for many", waiting::wait_for_many),
     ("waits with its threads", waiting::wait_with_threads),
-    #[cfg(feature = "file")]
-    ("takes turns", directory::take_turns),
-    #[cfg(feature = "file")]
-    ("breaks again and again", directory::break_again_and_again),
-    #[cfg(feature = "file")]
-    ("waits in many threads", directory::wait_in_many_threads),
-    #[cfg(feature = "file")]
-    ("uses idle names", directory::use_idle_names),
-    #[cfg(feature = "file")]
-    ("opens again and again", directory::open_again_and_again),
-    #[cfg(feature = "file")]
-    ("exchanges links", directory::exchange_links),
-    #[cfg(feature = "file")]
-    ("counts in a storm", directory::count_in_a_storm),
-    #[cfg(feature = "file")]
-    ("fills its disk", disks::fill_it),
-    #[cfg(feature = "file")]
-    ("has a line that needs more room", disks::need_more_room),
-    #[cfg(feature = "file")]
-    ("has a disk that can't be written", disks::write_in_vain),
     #[cfg(all(feature = "file", feature = "value"))]
     ("plays", strace::play),
     ("holds many locks", resources::hold_many),
     ("closes with many locks", resources::close_with_many),
     ("counts the threads of a loop", resources::loop_and_count),
-    #[cfg(feature = "file")]
-    ("holds a file", resources::hold_a_file),
     (
         "drops while a renewal hangs",
         resources::drop_while_a_renewal_hangs,
@@ -121,9 +92,27 @@ const ROLES: &[Role] = &[
     ("measures", tools::measure),
 ];
 
+#[cfg(not(feature = "file"))]
+const ROLES_OF_FILES: &[Role] = &[];
+#[cfg(feature = "file")]
+const ROLES_OF_FILES: &[Role] = &[
+    ("takes turns", directory::take_turns),
+    ("breaks again and again", directory::break_again_and_again),
+    ("waits in many threads", directory::wait_in_many_threads),
+    ("uses idle names", directory::use_idle_names),
+    ("opens again and again", directory::open_again_and_again),
+    ("exchanges links", directory::exchange_links),
+    ("counts in a storm", directory::count_in_a_storm),
+    ("fills its disk", disks::fill_it),
+    ("has a line that needs more room", disks::need_more_room),
+    ("has a disk that can't be written", disks::write_in_vain),
+    ("holds a file", resources::hold_a_file),
+];
+
 fn main() {
     let role = support::role().expect("the tests start this program");
-    let found = ROLES.iter().find(|(name, _)| *name == role);
+    let mut all = ROLES.iter().chain(ROLES_OF_FILES);
+    let found = all.find(|(name, _)| *name == role);
     let (_, play) = found.unwrap_or_else(|| panic!("there is no role {role:?}"));
     play();
 }
@@ -132,7 +121,6 @@ fn arg(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("the test sets {name}"))
 }
 
-/// The locker that the parent's arguments describe.
 fn locker() -> Locker {
     // Servers answer, however late on a busy machine.
     let builder = Locker::builder(&arg(URL)).io_timeout(PATIENCE);
@@ -142,10 +130,4 @@ fn locker() -> Locker {
     }
     .build()
     .expect("open")
-}
-
-/// Adds one to the number in a file, in a way that loses it when another does the same meanwhile.
-fn increment(file: impl AsRef<Path>) {
-    let number: u64 = fs::read_to_string(&file).unwrap().parse().unwrap();
-    fs::write(file, (number + 1).to_string()).unwrap();
 }

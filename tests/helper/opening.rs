@@ -5,7 +5,6 @@ use crosslock::Error;
 use super::*;
 use support::say;
 
-/// Opens what it is told to, or what the environment says, and tells the outcome.
 pub(crate) fn open() {
     let opened = match env::var(URL) {
         Ok(url) => Locker::open(&url),

@@ -14,7 +14,6 @@ use support::{Stopwatch, hear, now, say};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Says when a call begins to wait.
 struct SaysThatItWaits;
 
 impl Observer for SaysThatItWaits {
@@ -25,7 +24,6 @@ impl Observer for SaysThatItWaits {
     }
 }
 
-/// Does what it hears, until nothing more can come.
 pub(crate) fn obey() {
     let mut holder = Holder::default();
     holder.open().expect("open");
@@ -36,7 +34,6 @@ pub(crate) fn obey() {
     }
 }
 
-/// The locker of a process, and the locks that it holds.
 #[derive(Default)]
 pub(crate) struct Holder {
     lock: Option<Locker>,
@@ -85,7 +82,6 @@ impl Holder {
             "adopt" => self.keep(name, adopt(lock, name).map(Some)),
             "pass" => pass(lock, name),
             "give-up" => give_up(lock, name),
-            "turns" => take_turns(lock, name),
             "break" => match lock.break_lock(name) {
                 Ok(holders) => format!("broke {}", holders.len()),
                 Err(e) => kind(&e),
@@ -96,7 +92,6 @@ impl Holder {
         }
     }
 
-    /// What is done with a lock that is held.
     fn obey_with_guard(&mut self, verb: &str, name: &str) -> String {
         match verb {
             "verify" => outcome(self.guard(name).verify()),
@@ -155,7 +150,7 @@ impl Holder {
     }
 }
 
-pub(crate) fn token(guard: &LockGuard) -> String {
+fn token(guard: &LockGuard) -> String {
     let (since, abandoned) = (now().as_nanos(), guard.was_abandoned());
     format!("token {} {since} {abandoned}", guard.fencing_token())
 }
@@ -168,11 +163,10 @@ fn permits(lock: &Locker, order: &str) -> Result<LockGuard> {
     semaphore.acquire_many(count.parse().expect("a number"))
 }
 
-pub(crate) fn adopt(lock: &Locker, secret: &str) -> Result<LockGuard> {
+fn adopt(lock: &Locker, secret: &str) -> Result<LockGuard> {
     lock.adopt(&secret.parse::<LeaseTicket>()?)
 }
 
-/// Takes a lock, tells of it, and releases it at once.
 fn pass(lock: &Locker, name: &str) -> String {
     let guard = lock.lock(name).expect("lock");
     say(&format!("done {}", token(&guard)));
@@ -185,20 +179,6 @@ fn give_up(lock: &Locker, name: &str) -> String {
         Ok(None) | Err(Error::Unavailable { .. }) => "ok".to_owned(),
         other => panic!("{other:?}"),
     }
-}
-
-/// Takes and releases a lock many times, and tells how long each call has waited.
-fn take_turns(lock: &Locker, order: &str) -> String {
-    let (turns, name) = order.split_once(' ').expect("a number and a name");
-    let waits = (0..turns.parse().expect("a number")).map(|_| {
-        let begun = now();
-        let guard = lock.lock(name).expect("lock");
-        let waited = now() - begun;
-        guard.unlock().expect("unlock");
-        waited.as_nanos().to_string()
-    });
-    let waits: Vec<_> = waits.collect();
-    format!("waited {}", waits.join(" "))
 }
 
 /// Asked locally first: nothing that does I/O may have told the guard before. Its renewer may need a moment for that.
@@ -229,8 +209,7 @@ pub(crate) fn outcome(result: Result<()>) -> String {
     result.map_or_else(|e| kind(&e), |()| "ok".to_owned())
 }
 
-/// Which error it is, and nothing more.
-pub(crate) fn kind(error: &Error) -> String {
+fn kind(error: &Error) -> String {
     let kind = match error {
         Error::Lost { reason, .. } => return format!("Lost {reason:?}"),
         Error::Unavailable { .. } => "Unavailable",

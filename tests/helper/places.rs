@@ -45,23 +45,8 @@ fn obey_with_value(lock: &Locker, verb: &str, name: &str) -> String {
         "store-10" => outcome(value.and_then(|value| value.set("x".repeat(10)))),
         "store-10000" => outcome(value.and_then(|value| value.set("x".repeat(10_000)))),
         "length" => value.unwrap().peek().unwrap().len().to_string(),
-        "store-1-when-lost" => store_when_lost(lock, name, 1),
         _ => panic!("{verb:?}"),
     }
-}
-
-/// Holds the lock until it is known to be lost, and tries to store a value then.
-#[cfg(feature = "value")]
-fn store_when_lost(lock: &Locker, name: &str, value: u64) -> String {
-    use crosslock::MutexGuard;
-
-    let mut guard = lock.mutex(name, 0u64).unwrap().lock().unwrap();
-    let lease = MutexGuard::lease(&guard);
-    support::say(&format!("done {}", super::orders::token(lease)));
-    let lost = lease.lost().clone();
-    lost.recv_timeout(PATIENCE).unwrap();
-    *guard = value;
-    outcome(MutexGuard::unlock(guard))
 }
 
 /// The guard in a forked child holds nothing, and isn't told of a loss: the lock is the parent's.
@@ -80,7 +65,6 @@ fn keep_taken(lock: &Locker, name: &str, least: Duration) -> Result<()> {
     guard.unlock()
 }
 
-/// Starts a program that sleeps, and inherits these files.
 fn start_sleeping(files: &[File]) -> String {
     for file in files {
         fcntl_setfd(file.as_fd(), FdFlags::empty()).unwrap();

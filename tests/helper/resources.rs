@@ -37,7 +37,6 @@ fn take_many(locker: &Locker, count: usize) -> Vec<LockGuard> {
     names.map(|name| locker.lock(&name).unwrap()).collect()
 }
 
-/// Holds many locks until it is told to check them, then to drop them.
 pub(crate) fn hold_many() {
     let sockets_before = sockets();
     assert_eq!(threads_named(OURS), 0);
@@ -69,7 +68,6 @@ pub(crate) fn hold_many() {
     hear();
 }
 
-/// Holds many locks and waits for others, closes its locker, and drops everything.
 pub(crate) fn close_with_many() {
     let sockets_before = sockets();
     let lock = Locker::builder(&arg(URL)).build().unwrap();
@@ -183,7 +181,6 @@ pub(crate) fn lose_guards() {
     tell_that_threads_end(20);
 }
 
-/// Holds many locks, waits for others, and drops everything when it is told to.
 pub(crate) fn hold_and_wait() {
     let sockets_before = sockets();
     let locker = Locker::builder(&arg(URL)).renew_every(Duration::from_millis(1_000));
@@ -211,7 +208,6 @@ pub(crate) fn hold_and_wait() {
     hear();
 }
 
-/// Closes its locker while the server hangs.
 pub(crate) fn close_without_an_answer() {
     let sockets_before = sockets();
     let locker = Locker::open(&arg(URL)).unwrap();
@@ -229,7 +225,6 @@ pub(crate) fn close_without_an_answer() {
     assert_clean(0, sockets_before);
 }
 
-/// Waits until the guard's lease lasts for longer than it does now.
 #[track_caller]
 fn wait_for_renewal(guard: &LockGuard) {
     let end = Instant::now() + guard.remaining();
@@ -239,7 +234,6 @@ fn wait_for_renewal(guard: &LockGuard) {
     });
 }
 
-/// Waits for many names, and tells what that takes.
 pub(crate) fn wait_for_many_names() {
     let before = sockets();
     let locker = Locker::open(&arg(URL)).expect("open");

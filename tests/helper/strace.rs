@@ -6,7 +6,6 @@ use rustix::process::{PTracer, set_ptracer};
 use super::*;
 use support::{hear, say};
 
-/// Of its leases.
 const TTL: Duration = Duration::from_millis(500);
 
 pub(crate) fn play() {

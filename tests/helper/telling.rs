@@ -10,7 +10,6 @@ use super::forks::assert_succeeds;
 use super::*;
 use support::{forked, say};
 
-/// Says what the library logs.
 struct Said;
 
 impl Log for Said {
@@ -34,7 +33,6 @@ pub(crate) fn open_and_log() {
     say(&format!("opened: {}", opened.is_ok()));
 }
 
-/// The names of the locks whose events it was told.
 #[derive(Default)]
 struct Names(Mutex<Vec<String>>);
 
@@ -79,7 +77,6 @@ pub(crate) fn fork_with_an_observer() {
     }
 }
 
-/// What a child does with the guards of its parent.
 fn inherit(locker: &Locker, names: &Names, guards: [LockGuard; 4], ttl: Duration) {
     thread::sleep(2 * ttl);
     let [dropped, unlocked, downgraded, kept] = guards;

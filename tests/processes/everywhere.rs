@@ -1,81 +1,43 @@
-//! What holds in every place: processes compete, threads lock while they end, and forked children share nothing.
+//! What holds in every place: threads lock while they end, and forked children share nothing.
 
-use std::fs;
-
-use super::places::{LASTING, Place, in_each_place};
+use super::places::{Place, in_each_place};
 use super::*;
 use support::Child;
 
 in_each_place! {
     memory: thread_that_ends_can_lock
         child_forked_while_other_threads_lock_can_lock
-        tokens_and_lockers_of_a_forked_child_are_its_own
-        child_forked_while_others_are_cancelled_stops_on_its_own;
+        tokens_and_lockers_of_a_forked_child_are_its_own;
     named_memory: child_forked_while_other_threads_lock_can_lock;
     #[cfg(feature = "file")]
-    file: processes_lose_no_increment
-        thread_that_ends_can_lock
+    file: thread_that_ends_can_lock
         inherited_guard_is_neither_held_nor_renewed_nor_released
-        parent_and_forked_child_lock_through_one_locker
         forked_child_keeps_a_lock_of_its_own
         child_forked_while_other_threads_lock_can_lock
         forked_child_that_drops_its_locker_releases_nothing
-        tokens_and_lockers_of_a_forked_child_are_its_own
-        child_forked_while_others_are_cancelled_stops_on_its_own;
+        tokens_and_lockers_of_a_forked_child_are_its_own;
     #[cfg(feature = "redis")]
-    redis: processes_lose_no_increment
-        thread_that_ends_can_lock
+    redis: thread_that_ends_can_lock
         inherited_guard_is_neither_held_nor_renewed_nor_released
-        parent_and_forked_child_lock_through_one_locker
         forked_child_keeps_a_lock_of_its_own
         child_forked_while_other_threads_lock_can_lock
         forked_child_that_drops_its_locker_releases_nothing
-        tokens_and_lockers_of_a_forked_child_are_its_own
-        child_forked_while_others_are_cancelled_stops_on_its_own;
+        tokens_and_lockers_of_a_forked_child_are_its_own;
     #[cfg(feature = "redis")]
     sentinel: inherited_guard_is_neither_held_nor_renewed_nor_released
         child_forked_while_other_threads_lock_can_lock;
     #[cfg(feature = "redis")]
     cluster: forks_share_nothing;
     #[cfg(feature = "etcd")]
-    etcd: processes_lose_no_increment
-        inherited_guard_is_neither_held_nor_renewed_nor_released
-        parent_and_forked_child_lock_through_one_locker
+    etcd: inherited_guard_is_neither_held_nor_renewed_nor_released
         child_forked_while_other_threads_lock_can_lock
         forked_child_that_drops_its_locker_releases_nothing
         tokens_and_lockers_of_a_forked_child_are_its_own;
     #[cfg(feature = "zookeeper")]
-    zookeeper: processes_lose_no_increment
-        inherited_guard_is_neither_held_nor_renewed_nor_released
-        parent_and_forked_child_lock_through_one_locker
+    zookeeper: inherited_guard_is_neither_held_nor_renewed_nor_released
         child_forked_while_other_threads_lock_can_lock
         forked_child_that_drops_its_locker_releases_nothing
         tokens_and_lockers_of_a_forked_child_are_its_own;
-}
-
-/// Four processes, each of which takes the lock so often.
-fn processes_lose_no_increment(place: &Place) {
-    let (dir, each) = (temp_dir(), place.increments);
-    let file = dir.path().join("counter");
-    fs::write(&file, "0").unwrap();
-    let count = each.to_string();
-    let args = [
-        (URL, &*place.url),
-        (FILE, file.to_str().unwrap()),
-        (COUNT, &count),
-    ];
-    let mut children = [(); 4].map(|()| Child::spawn("increments", &args));
-    for child in &mut children {
-        child.wait_for("ready", PATIENCE);
-    }
-    for child in &mut children {
-        child.tell("go");
-    }
-    for child in &mut children {
-        // How long contended acquisitions take depends on the machine.
-        assert!(child.wait(10 * PATIENCE).success());
-    }
-    assert_eq!(fs::read_to_string(file).unwrap(), (4 * each).to_string());
 }
 
 /// In the destructor of a thread-local, also when the process ends.
@@ -124,10 +86,6 @@ fn inherited_guard_is_neither_held_nor_renewed_nor_released(place: &Place) {
     ));
 }
 
-fn parent_and_forked_child_lock_through_one_locker(place: &Place) {
-    place.succeeds_with("forks and both lock", LASTING);
-}
-
 fn forked_child_keeps_a_lock_of_its_own(place: &Place) {
     // Whatever is kept for the next guard is the parent's.
     place.plays(
@@ -168,10 +126,6 @@ fn forked_child_that_drops_its_locker_releases_nothing(place: &Place) {
 
 fn tokens_and_lockers_of_a_forked_child_are_its_own(place: &Place) {
     place.succeeds("forks and stops");
-}
-
-fn child_forked_while_others_are_cancelled_stops_on_its_own(place: &Place) {
-    place.succeeds("forks while others are cancelled");
 }
 
 /// All of a cluster, whose start takes long.

@@ -1,4 +1,4 @@
-//! Holders that crash, stall or exit.
+//! Holders that stall or exit.
 
 use std::time::Duration;
 
@@ -6,33 +6,11 @@ use super::places::{Place, in_each_place};
 use super::*;
 use support::puppet::Puppet;
 
-/// A process that holds "a", and its token.
 pub(super) fn holder(url: &str, ttl: Duration) -> (Puppet, u64) {
     let mut holder = Puppet::start(url, ttl);
     holder.lock("a");
     let token = holder.holding().token;
     (holder, token)
-}
-
-/// How a holder ends.
-#[cfg(feature = "file")]
-const ENDS: [fn(&mut Puppet); 2] = [Puppet::kill, Puppet::exit];
-
-#[cfg(feature = "file")]
-#[test]
-fn holder_that_ends_frees_its_lock_at_once_on_file() {
-    let dir = temp_dir();
-    let lock = Locker::open(&file_url(&dir)).unwrap();
-    for end in ENDS {
-        let (mut child, token) = holder(&file_url(&dir), Duration::from_secs(3600));
-        assert!(lock.try_lock("a").unwrap().is_none());
-        end(&mut child);
-        let guard = lock.try_lock("a").unwrap().expect("its holder is gone");
-        assert!(guard.was_abandoned());
-        assert!(guard.fencing_token() > token);
-        guard.unlock().unwrap();
-        assert!(!lock.lock("a").unwrap().was_abandoned());
-    }
 }
 
 in_each_place! {

@@ -1,4 +1,4 @@
-//! What becomes of locks when processes compete, crash, stall, fork and exit.
+//! What becomes of locks when processes stall, fork and exit.
 
 #![cfg(any(feature = "file", feature = "redis"))]
 
@@ -7,12 +7,8 @@ mod everywhere;
 #[cfg(feature = "redis")]
 mod forks;
 mod holders;
-#[cfg(feature = "redis")]
-mod passing;
 mod places;
 mod users;
-#[cfg(feature = "file")]
-mod waiters;
 
 #[cfg(feature = "file")]
 use std::path::Path;
@@ -25,7 +21,6 @@ use tempfile::TempDir;
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const FILE: &str = "TEST_FILE";
 const COUNT: &str = "TEST_COUNT";
 
 fn temp_dir() -> TempDir {

@@ -5,9 +5,10 @@ use support::Child;
 use support::puppet::SCRIPT;
 
 /// Short, so that what children hold is renewed several times.
-pub(super) const LEASE: Duration = Duration::from_millis(400);
+const LEASE: Duration = Duration::from_millis(400);
 /// Where it matters that none ends, however busy the machine is.
-pub(super) const LASTING: Duration = Duration::from_secs(20);
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+const LASTING: Duration = Duration::from_secs(20);
 
 /// A place of a test's own, for as long as this is there.
 pub(super) struct Place {
@@ -16,22 +17,18 @@ pub(super) struct Place {
     /// end.
     pub(super) lease: Duration,
     lasting: Duration,
-    /// Of many forks, and of many increments by each process.
     forks: u32,
-    pub(super) increments: usize,
     /// What is stored there of those that hold a lock or wait for it.
     line: Box<dyn Fn() -> Vec<String>>,
 }
 
 impl Place {
-    /// It keeps what `line` has.
     fn of(url: String, line: impl Fn() -> Vec<String> + 'static) -> Self {
         Place {
             url,
             lease: LEASE,
             lasting: LEASE,
             forks: 150,
-            increments: 500,
             line: Box::new(line),
         }
     }
@@ -88,7 +85,6 @@ impl Place {
             lease: Duration::from_secs(2),
             lasting: LASTING,
             forks: 40,
-            increments: 100,
             ..Place::of(url, line)
         }
     }
@@ -116,22 +112,18 @@ impl Place {
         })
     }
 
-    /// A process in this role, with leases that last.
     pub(super) fn succeeds(&self, role: &str) {
         self.succeeds_with(role, self.lasting);
     }
 
-    /// The same with leases that last for so long.
     pub(super) fn succeeds_with(&self, role: &str, lease: Duration) {
         self.run(role, lease, &[]);
     }
 
-    /// A process that does what the script says, with short leases.
     pub(super) fn plays(&self, script: &str) {
         self.run("script", self.lease, &[(SCRIPT, script)]);
     }
 
-    /// The same with leases that last.
     pub(super) fn plays_with_lasting_leases(&self, script: &str) {
         self.run("script", self.lasting, &[(SCRIPT, script)]);
     }

@@ -11,7 +11,6 @@ use super::RedisServer;
 
 /// The user of the tests' own connections, on a server that doesn't let everyone in.
 pub(super) const RULE: &str = "user crosslock-admin on >admin ~* &* +@all";
-/// Its name and password.
 pub(super) const LOGIN: (&str, &str) = ("crosslock-admin", "admin");
 const CREDENTIALS: &str = "crosslock-admin:admin@";
 const NAME: &str = "crosslock-admin";
@@ -23,7 +22,6 @@ impl RedisServer {
         connect(self.port(), self.settings.guarded).expect("connect to the server")
     }
 
-    /// Returns how many calls of `command` succeeded, those from scripts included.
     pub fn command_calls(&self, command: &str) -> u64 {
         // A failed call is counted by the server as a call as well, a rejected one isn't.
         self.command_stat(command, "calls") - self.failed_calls(command)
@@ -39,12 +37,10 @@ impl RedisServer {
         self.command_stat(command, "rejected_calls")
     }
 
-    /// Sets the counters of calls to zero.
     pub fn reset_stats(&self) {
         self.query::<()>(&["CONFIG", "RESETSTAT"]);
     }
 
-    /// Returns all keys, sorted.
     pub fn keys(&self) -> Vec<String> {
         let mut keys: Vec<_> = self
             .query::<Vec<Vec<u8>>>(&["KEYS", "*"])
@@ -55,12 +51,10 @@ impl RedisServer {
         keys
     }
 
-    /// Returns the value of a string key.
     pub fn get(&self, key: &str) -> Option<String> {
         self.query(&["GET", key])
     }
 
-    /// Returns the number that a counter of fencing tokens holds, without the letters of its lines.
     pub fn counter(&self, key: &str) -> Option<u64> {
         let text = self.get(key)?;
         let digits = text.trim_end_matches(['q', 'r']);
@@ -81,7 +75,6 @@ impl RedisServer {
             .count()
     }
 
-    /// Returns a field of INFO, such as `master_link_status`.
     pub fn info(&self, field: &str) -> Option<String> {
         info(&mut self.connection(), field).expect("ask the server")
     }
@@ -93,7 +86,6 @@ impl RedisServer {
             .unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
-    /// Runs a command.
     pub fn try_query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
         let mut command = cmd(words[0]);
         command.arg(&words[1..]);

@@ -15,7 +15,6 @@ pub struct BlackHole {
 }
 
 impl BlackHole {
-    /// Opens one on a free port.
     pub fn start() -> Self {
         let (listener, addr) = bound();
         listener.listen(0).expect("listen");
@@ -26,12 +25,10 @@ impl BlackHole {
         }
     }
 
-    /// Returns the address to connect to.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Returns the address as a Redis URL.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.addr)
     }
@@ -45,19 +42,16 @@ pub struct ClosedPort {
 }
 
 impl ClosedPort {
-    /// Takes a free one.
     pub fn reserve() -> Self {
         let (_bound, addr) = bound();
         Self { addr, _bound }
     }
 
-    /// Returns the address to connect to.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 }
 
-/// A socket that doesn't listen yet.
 fn bound() -> (Socket, SocketAddr) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("open a socket");
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -67,7 +61,6 @@ fn bound() -> (Socket, SocketAddr) {
     (socket, addr)
 }
 
-/// Connects until nothing connects any more.
 fn fill(addr: SocketAddr) -> Vec<TcpStream> {
     let patience = Duration::from_millis(150);
     let streams: Vec<_> = std::iter::from_fn(|| TcpStream::connect_timeout(&addr, patience).ok())

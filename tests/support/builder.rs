@@ -8,7 +8,6 @@ use super::admin;
 use super::certificates;
 use super::server::{Ports, RedisServer};
 
-/// Configures a [`RedisServer`].
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     lines: Vec<String>,
@@ -23,7 +22,6 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Demands `password` of the default user.
     pub fn password(mut self, password: &str) -> Self {
         self.guarded = true;
         self.config("requirepass", password)
@@ -36,7 +34,6 @@ impl Builder {
         self
     }
 
-    /// Listens with TLS at a port of its own.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
@@ -48,7 +45,6 @@ impl Builder {
         self.tls()
     }
 
-    /// Is a node of a cluster, with a free port for the other nodes.
     pub(super) fn cluster(mut self) -> Self {
         self.cluster = true;
         self.config("cluster-enabled", "yes")
@@ -60,24 +56,20 @@ impl Builder {
         self
     }
 
-    /// Listens at a unix socket, too.
     pub fn unix_socket(mut self) -> Self {
         self.unix_socket = true;
         self
     }
 
-    /// Keeps every write through a crash.
     pub fn append_only(self) -> Self {
         self.config("appendonly", "yes")
             .config("appendfsync", "always")
     }
 
-    /// Replicates the server at `port` of this host.
     pub fn replica_of(self, port: u16) -> Self {
         self.config("replicaof", &format!("127.0.0.1 {port}"))
     }
 
-    /// Is a Sentinel, and no server of keys.
     pub fn sentinel(mut self) -> Self {
         self.sentinel = true;
         self
@@ -94,11 +86,6 @@ impl Builder {
         self
     }
 
-    /// Starts the server and waits until it answers.
-    ///
-    /// # Panics
-    ///
-    /// If there is no server to start, or it doesn't start; the message has its log.
     pub fn start(self) -> RedisServer {
         RedisServer::start_with(&self)
     }

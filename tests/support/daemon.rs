@@ -21,7 +21,7 @@ const PREFIX: &str = "crosslock-test-";
 
 /// A server; dropping it kills it, and removes the directory.
 #[derive(Debug)]
-pub(super) struct Daemon {
+pub struct Daemon {
     // Before `dir`, which is removed when nothing writes into it any more.
     process: Mutex<Child>,
     program: String,
@@ -45,7 +45,6 @@ pub(super) fn fast_dir(kind: &str) -> TempDir {
     made.expect("make a directory")
 }
 
-/// Removes the directories of tests that were killed, which would keep their memory.
 fn remove_what_was_left() {
     for entry in fs::read_dir(IN_MEMORY).into_iter().flatten().flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
@@ -82,10 +81,6 @@ impl Daemon {
     }
 
     /// Waits until `answers`.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't; the message has the log.
     pub(super) fn wait_until(&self, mut answers: impl FnMut() -> bool) -> Result<(), PortTaken> {
         let mut dead = false;
         let ready = eventually(STARTS_WITHIN, || {
@@ -97,12 +92,9 @@ impl Daemon {
         }
         self.kill();
         let log = self.log();
-        let taken = ["in use", "BindException"].map(|words| log.contains(words));
-        assert!(
-            dead && taken.contains(&true),
-            "{} doesn't start:\n{log}",
-            self.program
-        );
+        let is_taken = log.contains("in use") || log.contains("BindException");
+        let program = &self.program;
+        assert!(dead && is_taken, "{program} doesn't start:\n{log}");
         Err(PortTaken)
     }
 
@@ -114,20 +106,21 @@ impl Daemon {
     }
 
     /// Kills it with SIGKILL and reaps it.
-    pub(super) fn kill(&self) {
+    pub fn kill(&self) {
         signals::kill(&mut self.process());
     }
 
-    pub(super) fn stop(&self) {
+    /// Stops it with SIGSTOP: clients can connect, but nothing answers.
+    pub fn stop(&self) {
         signals::stop(&self.process());
     }
 
-    pub(super) fn cont(&self) {
+    pub fn cont(&self) {
         signals::cont(&self.process());
     }
 
     /// Whether it runs: it has neither ended nor been stopped.
-    pub(super) fn is_running(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         let mut process = self.process();
         process.try_wait().is_ok_and(|status| status.is_none()) && !signals::is_stopped(&process)
     }
@@ -137,17 +130,18 @@ impl Daemon {
         ended.is_ok_and(|status| status.is_some())
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.process().id()
     }
 
-    pub(super) fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// Returns what it has logged, in all its lives.
-    pub(super) fn log(&self) -> String {
-        server::read_log(self.dir())
+    pub fn log(&self) -> String {
+        let bytes = fs::read(self.dir().join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn process(&self) -> MutexGuard<'_, Child> {

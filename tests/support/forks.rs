@@ -43,7 +43,6 @@ pub fn forked(body: impl FnOnce()) -> i32 {
     }
 }
 
-/// In the child.
 fn run(mut begins: io::PipeWriter, body: impl FnOnce()) -> ! {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         set_parent_process_death_signal(Some(Signal::KILL)).expect("set the parent-death signal");

@@ -2,7 +2,6 @@
 
 use super::resp;
 
-/// What a client and a server speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// What isn't that, such as TLS, makes one request or reply a chunk.
@@ -16,7 +15,6 @@ pub enum Protocol {
     Raw,
 }
 
-/// A whole request or reply.
 #[derive(Debug)]
 pub(super) struct Frame {
     protocol: Protocol,
@@ -33,7 +31,6 @@ impl Frame {
             .any(|window| window.eq_ignore_ascii_case(word))
     }
 
-    /// Returns whether the server sent it unasked.
     pub(super) fn is_push(&self) -> bool {
         match self.protocol {
             Protocol::Redis => self.bytes.starts_with(b">"),
@@ -44,7 +41,6 @@ impl Frame {
     }
 }
 
-/// Splits a stream into frames, chunk by chunk.
 #[derive(Debug)]
 pub(super) struct Frames {
     protocol: Protocol,
@@ -57,7 +53,6 @@ impl Frames {
         Self { protocol, partial }
     }
 
-    /// Returns the frames that `chunk` completes.
     pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
         let protocol = self.protocol;
         let before = self.partial.len();
@@ -91,7 +86,6 @@ impl Frames {
     }
 }
 
-/// Returns the length of a request or an answer by HTTP/1.1.
 fn message_len(bytes: &[u8]) -> Option<usize> {
     let body = position(bytes, b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..body]).to_ascii_lowercase();
@@ -128,7 +122,6 @@ fn chunks_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Returns the length of a packet of ZooKeeper, which begins with that of its rest.
 fn packet_len(bytes: &[u8]) -> Option<usize> {
     let len = u32::from_be_bytes(*bytes.first_chunk()?) as usize;
     // An event can be told from a reply only if it has a number.

@@ -28,13 +28,11 @@ impl Lanes {
         }
     }
 
-    /// Returns the address by which the faults of a connection are known.
     pub(super) fn source(&self, peer: SocketAddr) -> IpAddr {
         let known = self.peers.as_ref();
         known.map_or(peer.ip(), |known| known.source(peer).into())
     }
 
-    /// Returns what connections from 127.0.0.1 share.
     pub(super) fn clients(&self) -> Arc<Shared> {
         Arc::clone(&self.clients)
     }
@@ -54,7 +52,6 @@ impl Lanes {
         Arc::clone(lane)
     }
 
-    /// Closes all connections, and those that come later.
     pub(super) fn stop(&self) {
         let others = self.others();
         self.clients.stop();

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 /// Between two laps.
 const NAP: Duration = Duration::from_millis(5);
-/// What a lap may take where nothing is in its way.
 const USUAL: Duration = Duration::from_millis(1);
 /// As many threads as a call wakes one after the other: the caller's, one of the library, a proxy's, the server's.
 const THREADS: usize = 4;
@@ -63,7 +62,6 @@ impl Probe {
 }
 
 impl Drop for Probe {
-    /// Waits for the end of the lap.
     fn drop(&mut self) {
         self.ended.store(true, Relaxed);
         for thread in self.threads.drain(..) {

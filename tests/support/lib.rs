@@ -10,7 +10,6 @@ mod builder;
 mod certificates;
 mod consensus;
 mod daemon;
-mod detour;
 mod etcd;
 mod forks;
 mod frames;
@@ -37,11 +36,11 @@ mod zookeeper;
 pub use black_hole::{BlackHole, ClosedPort};
 pub use builder::Builder;
 pub use consensus::{Backup, Kind, Server, ServerSet};
-pub use detour::Detour;
+pub use daemon::Daemon;
 pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status, gateway};
 pub use forks::forked;
 pub use frames::Protocol;
-pub use process::{Child, hear, helper_in_a_child_of, is_child, role, say};
+pub use process::{Child, hear, helper_in_a_child_of, role, say};
 pub use program::built_program;
 pub use proxy::{Fault, Proxy};
 pub use resources::{open_files_under, resident_bytes, sockets, threads_named};
@@ -50,7 +49,7 @@ pub use sets::{
     Cluster, Member, Migration, Replicated, SentinelSet, Setup, slot_of, tag_in, valkey,
 };
 pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
-pub use threads::Thread;
+pub use threads::{Thread, children};
 pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};
 
 use std::thread;
@@ -60,16 +59,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 const POLL: Duration = Duration::from_millis(2);
 
-/// Returns the time on a clock that all processes share.
 pub fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).expect("it began at zero")
 }
 
 /// Waits until `condition` holds.
-///
-/// # Panics
-///
-/// If it doesn't within `timeout`; the message names `what`.
 #[track_caller]
 pub fn wait_until(what: &str, timeout: Duration, condition: impl FnMut() -> bool) {
     assert!(

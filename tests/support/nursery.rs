@@ -10,7 +10,6 @@ use std::thread;
 
 type Order = (Command, mpsc::Sender<io::Result<Child>>);
 
-/// Starts `command` as a child of the thread that never ends.
 pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     static NURSERY: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
     let (reply, answer) = mpsc::channel();

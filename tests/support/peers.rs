@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// The processes of a set of servers.
 #[derive(Debug)]
 pub(super) struct Peers {
     /// 0 for one that hasn't been started.
@@ -13,7 +12,6 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Those of so many servers, of which none has been started.
     pub(super) fn of(servers: usize) -> Self {
         let pids = (0..servers).map(|_| AtomicU32::new(0)).collect();
         Self { pids }
@@ -24,7 +22,6 @@ impl Peers {
         self.pids[index].store(pid, SeqCst);
     }
 
-    /// Returns the address that stands for the server `index`.
     pub(super) fn address(index: usize) -> Ipv4Addr {
         let last = u8::try_from(2 + index).expect("so many servers aren't started");
         Ipv4Addr::new(127, 0, 0, last)

@@ -55,12 +55,7 @@ impl Child {
         Self::spawn_by(command, role, args)
     }
 
-    /// Runs this program again: [`is_child`] says there what it is to do.
-    pub fn spawn_self(role: &str, args: &[(&str, &str)]) -> Self {
-        Self::spawn_by(Command::new("/proc/self/exe"), role, args)
-    }
-
-    fn spawn_by(mut command: Command, role: &str, args: &[(&str, &str)]) -> Self {
+    pub fn spawn_by(mut command: Command, role: &str, args: &[(&str, &str)]) -> Self {
         command
             .env_remove("CROSSLOCK_URL")
             .envs(args.iter().copied())
@@ -82,10 +77,6 @@ impl Child {
     /// Waits for a line that begins with `word` and returns its rest.
     ///
     /// Lines with other words stay, for later calls; one that was returned doesn't.
-    ///
-    /// # Panics
-    ///
-    /// After `timeout`, or when the child has closed its output; the message tells what it printed.
     #[track_caller]
     pub fn wait_for(&mut self, word: &str, timeout: Duration) -> String {
         let deadline = Instant::now() + timeout;
@@ -109,11 +100,6 @@ impl Child {
         unread.any(|(line, _)| rest_after(line, word).is_some())
     }
 
-    /// Waits until the child has closed its output, and returns all that it said and that nobody waited for.
-    ///
-    /// # Panics
-    ///
-    /// If it has it open for longer than `timeout`.
     #[track_caller]
     pub fn rest(&mut self, timeout: Duration) -> Vec<String> {
         let deadline = Instant::now() + timeout;
@@ -149,31 +135,22 @@ impl Child {
         self.stdin = None;
     }
 
-    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Kills the child with SIGKILL and reaps it.
     pub fn kill(&mut self) {
         signals::kill(&mut self.process);
     }
 
-    /// Stops the child with SIGSTOP and waits until it has stopped.
     pub fn stop(&self) {
         signals::stop(&self.process);
     }
 
-    /// Continues the child after [`Child::stop`].
     pub fn cont(&self) {
         signals::cont(&self.process);
     }
 
-    /// Waits until the child has ended.
-    ///
-    /// # Panics
-    ///
-    /// If it runs for longer than `timeout`.
     #[track_caller]
     pub fn wait(&mut self, timeout: Duration) -> ExitStatus {
         let mut status = None;
@@ -185,7 +162,6 @@ impl Child {
         status.expect("the child has ended")
     }
 
-    /// Returns how it has ended, if it has.
     pub fn try_wait(&mut self) -> Option<ExitStatus> {
         self.process.try_wait().expect("wait for a child")
     }
@@ -214,11 +190,6 @@ impl Drop for Child {
     fn drop(&mut self) {
         signals::kill(&mut self.process);
     }
-}
-
-/// Returns whether this process is a child in this role.
-pub fn is_child(role: &str) -> bool {
-    self::role().as_deref() == Some(role)
 }
 
 /// Returns the role of this process, if it is a child.
@@ -256,7 +227,6 @@ fn become_user(command: &mut Command, uid: Option<u32>) {
     }
 }
 
-/// Prints a line for the parent.
 pub fn say(line: &str) {
     // In one write, because others may print between two; the newline ends what they left unfinished.
     let mut stdout = io::stdout().lock();

@@ -4,11 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Returns where it is.
-///
-/// # Panics
-///
-/// If it isn't there, or one of these folders has a file that is newer; the message tells `how` it is built.
 #[track_caller]
 pub fn built_program(name: &str, sources: &[PathBuf], how: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its file");
@@ -23,7 +18,6 @@ pub fn built_program(name: &str, sources: &[PathBuf], how: &str) -> PathBuf {
     program
 }
 
-/// When a file in there was changed last.
 fn newest(folder: &Path) -> SystemTime {
     let entries = fs::read_dir(folder).expect("the folder is there");
     let times = entries.map(|entry| {

@@ -12,12 +12,13 @@ use super::peers::Peers;
 use super::relay::{self, Relay};
 
 /// Far more than anything here takes, even on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a [`Proxy`] does to the connections through it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// Passes everything.
+    #[default]
     None,
     /// Holds back each chunk, in either direction.
     Delay(Duration),
@@ -25,12 +26,6 @@ pub enum Fault {
     Refuse,
     /// Accepts and reads, but forwards and answers nothing, not even that an end has closed its connection.
     BlackHole,
-    /// Closes a connection after so many bytes of replies, counted from when the fault was set.
-    Truncate(usize),
-    /// Ends the stream of replies; requests still reach the server.
-    HalfClose,
-    /// Forwards requests and swallows the replies; closes the connection with the first one if `then_close`.
-    LoseReply { then_close: bool },
 }
 
 /// A proxy for one server; dropping it closes all its connections.
@@ -40,7 +35,7 @@ pub enum Fault {
 #[derive(Debug)]
 pub struct Proxy {
     addr: SocketAddr,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     lanes: Arc<Lanes>,
     acceptor: Option<JoinHandle<()>>,
 }
@@ -77,12 +72,10 @@ impl Proxy {
         }
     }
 
-    /// Returns the address for clients.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Returns the address for clients as a URL.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.addr)
     }
@@ -121,27 +114,6 @@ impl Proxy {
         self.shared.state().instead = Some(words);
     }
 
-    /// Holds back the next request that contains `matching`, in any case, and what comes behind it on its connection:
-    /// until [`Proxy::pass_held`], whatever becomes of the client meanwhile. Other connections aren't touched.
-    pub fn hold_next_request(&self, matching: &str) {
-        let matching = matching.as_bytes().to_vec();
-        assert!(!matching.is_empty(), "every request would match");
-        self.shared.state().hold = Hold::Next(matching);
-    }
-
-    /// Waits until a request is held back.
-    #[track_caller]
-    pub fn await_held(&self) {
-        let is_held = || matches!(self.shared.state().hold, Hold::Held);
-        super::wait_until("a request to be held back", PATIENCE, is_held);
-    }
-
-    /// Passes the request that is held back.
-    pub fn pass_held(&self) {
-        self.shared.state().hold = Hold::Nothing;
-        self.shared.changed.notify_all();
-    }
-
     /// Builds until what it builds asks through this proxy: clients begin at a random host of their URL.
     pub fn asked_first_by<T>(&self, build: impl Fn() -> T) -> T {
         loop {
@@ -175,12 +147,10 @@ impl Proxy {
         super::wait_until("bytes to be swallowed", PATIENCE, is_torn);
     }
 
-    /// Returns how many connections clients have open now.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(SeqCst)
     }
 
-    /// Returns how many connections were accepted so far.
     pub fn accepted(&self) -> u64 {
         self.shared.accepted.load(SeqCst)
     }
@@ -204,21 +174,21 @@ pub(super) struct Shared {
     pub(super) protocol: Protocol,
     state: Mutex<State>,
     /// Notified when `state` has changed or a relay was closed.
-    changed: Condvar,
+    pub(super) changed: Condvar,
     pub(super) requests: AtomicU64,
     pub(super) lost_replies: AtomicU64,
     pub(super) connections: AtomicUsize,
     accepted: AtomicU64,
 }
 
-#[derive(Debug)]
-struct State {
+#[derive(Debug, Default)]
+pub(super) struct State {
     fault: Fault,
     /// How often the fault was set.
     changes: u64,
     stopping: bool,
     lose_next: Option<(Vec<u8>, bool)>,
-    hold: Hold,
+    pub(super) hold: Hold,
     /// What a client gets in place of the next reply that is lost.
     instead: Option<&'static str>,
     relays: Vec<Weak<Relay>>,
@@ -226,12 +196,15 @@ struct State {
 
 /// What becomes of a request that is to be late.
 #[derive(Debug, Default)]
-enum Hold {
+pub(super) enum Hold {
     #[default]
     Nothing,
     /// The next one that contains these bytes.
     Next(Vec<u8>),
     Held,
+    /// The next one that is such, whose connection is closed.
+    NextSuch(fn(&str) -> bool),
+    Cut(Vec<u8>),
 }
 
 impl Shared {
@@ -239,7 +212,6 @@ impl Shared {
         *self.upstream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is needed for the connections of clients.
     pub(super) fn new(protocol: Protocol, upstream: SocketAddr) -> Self {
         Self::with(Arc::new(Mutex::new(upstream)), protocol)
     }
@@ -253,15 +225,7 @@ impl Shared {
         Self {
             upstream,
             protocol,
-            state: Mutex::new(State {
-                fault: Fault::None,
-                changes: 0,
-                stopping: false,
-                lose_next: None,
-                hold: Hold::Nothing,
-                instead: None,
-                relays: Vec::new(),
-            }),
+            state: Mutex::default(),
             changed: Condvar::new(),
             requests: AtomicU64::new(0),
             lost_replies: AtomicU64::new(0),
@@ -283,7 +247,6 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Returns the fault, and a number that differs each time it was set.
     pub(super) fn fault(&self) -> (Fault, u64) {
         let state = self.state();
         (state.fault, state.changes)
@@ -352,7 +315,17 @@ impl Shared {
         }
     }
 
-    /// Returns what is to be said in place of a reply that was lost.
+    /// Returns whether this request is to be cut off, and keeps it then.
+    pub(super) fn cuts_off(&self, request: &[u8]) -> bool {
+        let mut state = self.state();
+        let is_it =
+            matches!(state.hold, Hold::NextSuch(such) if such(&String::from_utf8_lossy(request)));
+        if is_it {
+            state.hold = Hold::Cut(request.to_vec());
+        }
+        is_it
+    }
+
     pub(super) fn instead(&self) -> Option<&'static str> {
         self.state().instead.take()
     }
@@ -368,7 +341,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,8 @@
 //! A process that takes locks as it is told: the helper in the role of a puppet.
 //!
-//! `tests/helper/puppet.rs` says what it can be told. It answers each order with one line, which begins with "done".
+//! `tests/helper/orders.rs` says what it can be told. It answers each order with one line, which begins with "done".
 
-use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
-
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::Child;
 
@@ -34,12 +31,10 @@ pub struct Holding {
 }
 
 impl Puppet {
-    /// Starts one, and waits until it has connected.
     pub fn start(url: &str, ttl: Duration) -> Self {
         Self::start_many(1, url, ttl).remove(0)
     }
 
-    /// Starts so many at once.
     pub fn start_many(count: usize, url: &str, ttl: Duration) -> Vec<Self> {
         let ttl = ttl.as_millis().to_string();
         let args = [(URL, url), (TTL, &ttl)];
@@ -62,66 +57,43 @@ impl Puppet {
         Puppet(child)
     }
 
-    /// Tells it something, and waits until it is done.
     #[track_caller]
     pub fn ask(&mut self, order: &str) -> String {
         self.tell(order);
         self.answer()
     }
 
-    /// Tells it something, and doesn't wait until it is done.
     pub fn tell(&mut self, order: &str) {
         self.0.tell(order);
     }
 
-    /// Waits until an order is done.
     #[track_caller]
     pub fn answer(&mut self) -> String {
         self.0.wait_for("done", PATIENCE)
     }
 
-    /// Whether an order is done whose answer nobody has waited for.
     pub fn has_answered(&mut self) -> bool {
         self.0.has_said("done")
     }
 
-    /// Has it exit, with all that it holds.
     #[track_caller]
     pub fn exit(&mut self) {
         self.tell("exit");
         assert!(self.0.wait(PATIENCE).success());
     }
 
-    /// Has it take a lock, and keep it.
     pub fn lock(&mut self, name: &str) {
         self.tell(&format!("lock {name}"));
     }
 
-    /// Has it take a lock, and release it at once.
     pub fn pass(&mut self, name: &str) {
         self.tell(&format!("pass {name}"));
     }
 
-    /// Has it wait for a moment for a lock that is taken.
     pub fn give_up(&mut self, name: &str) {
         assert_eq!(self.ask(&format!("give-up {name}")), "ok");
     }
 
-    /// Has it take and release a lock so many times.
-    pub fn take_turns(&mut self, name: &str, turns: usize) {
-        self.tell(&format!("turns {turns} {name}"));
-    }
-
-    /// Returns how long each call of its turns has waited.
-    #[track_caller]
-    pub fn waits(&mut self) -> Vec<Duration> {
-        // A thousand turns take as long as the machine needs.
-        let waits = self.0.wait_for("done waited", 10 * PATIENCE);
-        let waits = waits.split(' ').map(|nanos| nanos.parse().unwrap());
-        waits.map(Duration::from_nanos).collect()
-    }
-
-    /// Waits until it has the lock.
     #[track_caller]
     pub fn holding(&mut self) -> Holding {
         let line = self.0.wait_for("done token", PATIENCE);
@@ -133,48 +105,32 @@ impl Puppet {
         }
     }
 
-    /// Whether it has said that it has the lock, and nobody has asked.
     pub fn has_said_that_it_holds(&mut self) -> bool {
         self.0.has_said("done token")
     }
 
-    /// Has it release the lock that it keeps.
     pub fn unlock(&mut self) {
         self.tell("unlock");
         self.unlocked();
     }
 
-    /// Waits until it has released the lock.
     #[track_caller]
     pub fn unlocked(&mut self) {
         self.0.wait_for("done ok", PATIENCE);
     }
 
-    /// Has it end by SIGTERM.
-    #[track_caller]
-    pub fn terminate(&mut self) {
-        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process");
-        kill_process(pid, Signal::TERM).expect("it is there");
-        let status = self.0.wait(PATIENCE);
-        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status}");
-    }
-
-    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.0.pid()
     }
 
-    /// Kills it, as [`Child::kill`] does.
     pub fn kill(&mut self) {
         self.0.kill();
     }
 
-    /// Stops it, as [`Child::stop`] does.
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// Continues it after [`Puppet::stop`].
     pub fn cont(&self) {
         self.0.cont();
     }

@@ -32,26 +32,11 @@ struct Doomed {
 }
 
 impl Relay {
-    fn new(client: TcpStream, server: Option<TcpStream>) -> Self {
-        Self {
-            client,
-            server,
-            closed: AtomicBool::new(false),
-            torn: AtomicBool::new(false),
-            doomed: Mutex::new(None),
-        }
-    }
-
-    /// Does what a fault demands at the moment it is set.
     pub(super) fn meet(&self, fault: Fault) {
         match fault {
             Fault::BlackHole => {}
             Fault::Refuse => self.close(),
             _ if self.is_torn() || self.server.is_none() => self.close(),
-            Fault::HalfClose => {
-                self.tear();
-                let _ = self.client.shutdown(Shutdown::Write);
-            }
             _ => {}
         }
     }
@@ -89,7 +74,6 @@ impl Relay {
     }
 }
 
-/// Serves one client until it or the server closes the connection.
 pub(super) fn run(shared: &Shared, client: TcpStream) {
     shared.connections.fetch_add(1, SeqCst);
     let relay = connect(shared, client);
@@ -100,9 +84,9 @@ pub(super) fn run(shared: &Shared, client: TcpStream) {
     shared.register(&relay);
     thread::scope(|scope| {
         let replies = thread::Builder::new().name("proxy-relay".into());
-        let body = || Replies::new(shared, &relay).run();
+        let body = || Way::new(shared, &relay).replies();
         replies.spawn_scoped(scope, body).expect("start a thread");
-        Requests::new(shared, &relay).run();
+        Way::new(shared, &relay).requests();
     });
 }
 
@@ -115,18 +99,25 @@ fn connect(shared: &Shared, client: TcpStream) -> Option<Arc<Relay>> {
     for socket in [Some(&client), server.as_ref()].into_iter().flatten() {
         socket.set_nodelay(true).ok()?;
     }
-    Some(Arc::new(Relay::new(client, server)))
+    Some(Arc::new(Relay {
+        client,
+        server,
+        closed: AtomicBool::new(false),
+        torn: AtomicBool::new(false),
+        doomed: Mutex::new(None),
+    }))
 }
 
-/// The direction from client to server.
-struct Requests<'a> {
+/// One direction.
+struct Way<'a> {
     shared: &'a Shared,
     relay: &'a Relay,
     frames: Frames,
+    /// How many requests have passed, or replies.
     count: usize,
 }
 
-impl<'a> Requests<'a> {
+impl<'a> Way<'a> {
     fn new(shared: &'a Shared, relay: &'a Relay) -> Self {
         Self {
             shared,
@@ -136,11 +127,11 @@ impl<'a> Requests<'a> {
         }
     }
 
-    fn run(mut self) {
+    /// From client to server.
+    fn requests(mut self) {
         // An error is an end as well: whoever is left sees the connection closed.
         let _ = each_chunk(&self.relay.client, |chunk| {
-            self.look_at(chunk);
-            self.forward(chunk)
+            Ok(self.look_at(chunk) && self.forward(chunk)?)
         });
         self.shared.connections.fetch_sub(1, SeqCst);
         let hidden = |fault| fault == Fault::BlackHole && self.relay.server.is_some();
@@ -148,11 +139,27 @@ impl<'a> Requests<'a> {
         self.shared.close(self.relay);
     }
 
-    /// Counts the requests, dooms a reply and holds back what is to be late, all before the server can have answered.
-    fn look_at(&mut self, chunk: &[u8]) {
+    /// From server to client.
+    fn replies(mut self) {
+        let Some(server) = &self.relay.server else {
+            return;
+        };
+        let _ = each_chunk(server, |chunk| self.deliver(chunk));
+        let is_kept = || self.relay.doomed().is_some_and(|reply| !reply.then_close);
+        let silent = |fault| fault == Fault::BlackHole || self.relay.is_torn() && is_kept();
+        self.shared.wait_while(self.relay, silent);
+        self.shared.close(self.relay);
+    }
+
+    /// Counts the requests, dooms a reply and holds back what is to be late, all before the server can have answered;
+    /// returns whether to go on.
+    fn look_at(&mut self, chunk: &[u8]) -> bool {
         let frames = self.frames.push(chunk);
         for frame in &frames {
             self.shared.hold_back(|word| frame.contains(word));
+            if self.shared.cuts_off(&frame.bytes) {
+                return false;
+            }
         }
         for frame in frames {
             let hit = self.shared.lose_reply_to(|word| frame.contains(word));
@@ -163,56 +170,15 @@ impl<'a> Requests<'a> {
             self.count += 1;
             self.shared.requests.fetch_add(1, SeqCst);
         }
+        true
     }
 
     fn forward(&self, chunk: &[u8]) -> io::Result<bool> {
-        let (Some(mut server), fault) =
-            (self.relay.server.as_ref(), settled(self.shared, self.relay))
-        else {
-            self.relay.tear();
-            return Ok(true);
-        };
-        if fault == Fault::BlackHole {
-            self.relay.tear();
-        } else {
-            server.write_all(chunk)?;
+        match (&self.relay.server, settled(self.shared, self.relay)) {
+            (None, _) | (_, Fault::BlackHole) => self.relay.tear(),
+            (Some(server), _) => (&mut &*server).write_all(chunk)?,
         }
         Ok(true)
-    }
-}
-
-/// The direction from server to client.
-struct Replies<'a> {
-    shared: &'a Shared,
-    relay: &'a Relay,
-    frames: Frames,
-    count: usize,
-    /// Since which change of the fault how many bytes have passed.
-    passed: (u64, usize),
-}
-
-impl<'a> Replies<'a> {
-    fn new(shared: &'a Shared, relay: &'a Relay) -> Self {
-        Self {
-            shared,
-            relay,
-            frames: Frames::of(shared.protocol),
-            count: 0,
-            passed: (0, 0),
-        }
-    }
-
-    fn run(mut self) {
-        let Some(server) = &self.relay.server else {
-            return;
-        };
-        let _ = each_chunk(server, |chunk| self.deliver(chunk));
-        let silent = |fault| match fault {
-            Fault::BlackHole | Fault::LoseReply { then_close: false } => true,
-            _ => self.relay.is_torn() && self.relay.doomed().is_some_and(|reply| !reply.then_close),
-        };
-        self.shared.wait_while(self.relay, silent);
-        self.shared.close(self.relay);
     }
 
     /// Passes a chunk, up to a doomed reply; returns whether to go on.
@@ -248,11 +214,12 @@ impl<'a> Replies<'a> {
         while !bytes.is_empty() && !self.relay.is_closed() {
             let (fault, changes) = self.shared.fault();
             match fault {
-                Fault::BlackHole | Fault::HalfClose => return Ok(self.swallow(replies)),
-                Fault::LoseReply { then_close } => {
-                    return Ok(self.swallow(replies) && !(then_close && replies > 0));
+                Fault::BlackHole => {
+                    self.relay.tear();
+                    let lost = &self.shared.lost_replies;
+                    lost.fetch_add(replies as u64, SeqCst);
+                    return Ok(true);
                 }
-                Fault::Truncate(limit) => return self.send_up_to(limit, changes, bytes),
                 Fault::Delay(time) if !self.shared.pause(self.relay, changes, time) => {}
                 Fault::None | Fault::Refuse | Fault::Delay(_) => {
                     client.write_all(bytes)?;
@@ -261,23 +228,6 @@ impl<'a> Replies<'a> {
             }
         }
         Ok(!self.relay.is_closed())
-    }
-
-    fn swallow(&self, replies: usize) -> bool {
-        self.relay.tear();
-        self.shared.lost_replies.fetch_add(replies as u64, SeqCst);
-        true
-    }
-
-    fn send_up_to(&mut self, limit: usize, changes: u64, bytes: &[u8]) -> io::Result<bool> {
-        if self.passed.0 != changes {
-            self.passed = (changes, 0);
-        }
-        let len = bytes.len().min(limit - self.passed.1);
-        let mut client = &self.relay.client;
-        client.write_all(&bytes[..len])?;
-        self.passed.1 += len;
-        Ok(self.passed.1 < limit)
     }
 }
 
@@ -289,7 +239,6 @@ fn start_of(index: usize, first: usize, frames: &[Frame]) -> Option<usize> {
     }
 }
 
-/// Returns the fault once no delay holds the bytes back any more.
 fn settled(shared: &Shared, relay: &Relay) -> Fault {
     loop {
         match shared.fault() {
@@ -303,7 +252,6 @@ fn settled(shared: &Shared, relay: &Relay) -> Fault {
     }
 }
 
-/// Reads until the end, an error, or until `handle` returns false.
 fn each_chunk(
     mut socket: &TcpStream,
     mut handle: impl FnMut(&[u8]) -> io::Result<bool>,

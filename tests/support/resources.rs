@@ -16,7 +16,6 @@ pub fn threads_named(prefix: &str) -> usize {
         .count()
 }
 
-/// Returns how many sockets are open.
 pub fn sockets() -> usize {
     open_files()
         .filter(|target| target.to_string_lossy().starts_with("socket:"))
@@ -32,7 +31,6 @@ pub fn open_files_under(dir: impl AsRef<Path>) -> usize {
         .count()
 }
 
-/// Returns how much memory is resident.
 pub fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("read the status");
     let kib = status

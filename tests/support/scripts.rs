@@ -8,18 +8,8 @@ use redis::Value;
 pub const ACQUIRE: &str = "lock/acquire";
 pub const RENEW: &str = "lock/renew";
 pub const RELEASE: &str = "lock/release";
-pub const DOWNGRADE: &str = "lock/downgrade";
 pub const ACQUIRE_ALL: &str = "all/acquire";
-pub const RENEW_ALL: &str = "all/renew";
-pub const RELEASE_ALL: &str = "all/release";
-pub const PERMITS: &str = "semaphore/permits";
-pub const INSPECT: &str = "lock/inspect";
-pub const BREAK: &str = "lock/break";
-pub const ADOPT: &str = "lock/adopt";
-pub const ADOPT_ALL: &str = "all/adopt";
-pub const RAISE_ALL: &str = "all/raise";
 
-/// One of the scripts.
 #[derive(Clone, Copy, Debug)]
 pub enum Verb {
     Acquire,
@@ -42,22 +32,21 @@ pub const ALL: [&str; 13] = [
     ACQUIRE,
     RENEW,
     RELEASE,
-    DOWNGRADE,
-    PERMITS,
+    "lock/downgrade",
+    "semaphore/permits",
     ACQUIRE_ALL,
-    RENEW_ALL,
-    RELEASE_ALL,
-    INSPECT,
-    BREAK,
-    ADOPT,
-    ADOPT_ALL,
-    RAISE_ALL,
+    "all/renew",
+    "all/release",
+    "lock/inspect",
+    "lock/break",
+    "lock/adopt",
+    "all/adopt",
+    "all/raise",
 ];
 
 /// What [`ACQUIRE`] and [`ACQUIRE_ALL`] answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Acquired {
-    /// It has the lock.
     Token(u64),
     /// To one who asks for the value, too.
     Valued(u64, Option<String>),
@@ -71,24 +60,18 @@ pub enum Acquired {
         /// Who holds it, told to one that enters the line.
         holder: Option<String>,
     },
-    /// Its lease was broken.
     Broken,
 }
 
-/// The script with what it uses, as it is sent to the server.
 pub fn whole(script: &str) -> String {
     lua::whole(script)
 }
 
-/// What a request to run the script contains.
 pub fn digest(script: &str) -> String {
     redis::Script::new(&whole(script)).get_hash().to_owned()
 }
 
 impl Acquired {
-    /// # Panics
-    ///
-    /// If it is no answer of theirs.
     pub fn of(answer: &Value) -> Self {
         match answer {
             Value::Int(0) => Acquired::Broken,
@@ -123,7 +106,6 @@ impl Acquired {
         }
     }
 
-    /// Of one who has the lock.
     pub fn token(&self) -> Option<u64> {
         match self {
             Acquired::Token(token) | Acquired::Valued(token, _) => Some(*token),
@@ -132,11 +114,6 @@ impl Acquired {
     }
 }
 
-/// What a server has answered with a string.
-///
-/// # Panics
-///
-/// If it is none, or no text.
 pub fn text(value: &Value) -> &str {
     match value {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).expect("text"),

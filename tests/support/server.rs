@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::env;
-use std::fs;
 use std::hash::BuildHasher;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,8 @@ use super::{admin, eventually};
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
 const ATTEMPTS: usize = 30;
 
-/// A server with a directory and ports of its own; dropping it kills it and removes the directory.
+/// A server with a directory and ports of its own: a [`Daemon`] to kill, stop and continue. Dropping it kills it, and
+/// removes the directory.
 #[derive(Debug)]
 pub struct RedisServer {
     daemon: Daemon,
@@ -27,12 +28,10 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server which lets everyone in and keeps nothing on disk.
     pub fn start() -> Self {
         Self::builder().start()
     }
 
-    /// Returns a configuration to change.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -59,33 +58,25 @@ impl RedisServer {
         }
     }
 
-    /// Waits until it, and no other, answers.
     fn wait(&self) -> Result<(), PortTaken> {
         let (port, pid) = (self.port(), self.pid());
         self.daemon
             .wait_until(|| admin::answers(port, self.settings.guarded, pid))
     }
 
-    /// Returns the port without TLS.
     pub fn port(&self) -> u16 {
         self.ports.plain
     }
 
     /// Returns the port with TLS.
-    ///
-    /// # Panics
-    ///
-    /// If the server was started without.
     pub fn tls_port(&self) -> u16 {
         self.ports.tls.expect("started with tls()")
     }
 
-    /// Returns the port for the other nodes of its cluster.
     pub(super) fn bus_port(&self) -> u16 {
         self.ports.bus.expect("a node of a cluster")
     }
 
-    /// Returns the address of the port without TLS.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port()).into()
     }
@@ -110,52 +101,21 @@ impl RedisServer {
         )
     }
 
-    /// Returns the file with the certificate of the authority.
     pub fn ca_file(&self) -> PathBuf {
         self.dir().join("ca.pem")
     }
 
-    /// Returns the path of the unix socket.
-    ///
-    /// # Panics
-    ///
-    /// If the server was started without.
     pub fn unix_path(&self) -> PathBuf {
         assert!(self.settings.unix_socket, "started with unix_socket()");
         self.dir().join("redis.sock")
     }
 
-    /// Returns the URL of the unix socket.
     pub fn unix_url(&self) -> String {
         format!("unix://{}", self.unix_path().display())
     }
 
-    /// Returns the server's directory.
-    pub fn dir(&self) -> &Path {
-        self.daemon.dir()
-    }
-
-    /// Returns what the server has logged, in all its lives.
-    pub fn log(&self) -> String {
-        self.daemon.log()
-    }
-
-    /// Returns the process id.
-    pub fn pid(&self) -> u32 {
-        self.daemon.pid()
-    }
-
-    /// Kills the server with SIGKILL and reaps it.
-    pub fn kill(&self) {
-        self.daemon.kill();
-    }
-
     /// Starts the server again, with the same ports, directory and configuration file, which the server itself may have
     /// rewritten; kills it before if it runs.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't answer.
     pub fn restart(&self) {
         let started = eventually(STARTS_WITHIN, || {
             self.daemon.relaunch();
@@ -163,24 +123,16 @@ impl RedisServer {
         });
         assert!(started, "something else listens at {}", self.addr());
     }
+}
 
-    /// Stops the server with SIGSTOP: clients can connect, but nothing answers.
-    pub fn stop(&self) {
-        self.daemon.stop();
-    }
+impl Deref for RedisServer {
+    type Target = Daemon;
 
-    /// Continues the server after [`RedisServer::stop`].
-    pub fn cont(&self) {
-        self.daemon.cont();
-    }
-
-    /// Returns whether the server runs: it has neither ended nor been stopped.
-    pub fn is_running(&self) -> bool {
-        self.daemon.is_running()
+    fn deref(&self) -> &Daemon {
+        &self.daemon
     }
 }
 
-/// The ports of one server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ports {
     pub(super) plain: u16,
@@ -250,9 +202,4 @@ fn binary() -> String {
 pub(super) fn runs(command: &mut Command) -> bool {
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
-}
-
-pub(super) fn read_log(dir: &Path) -> String {
-    let bytes = fs::read(dir.join("log")).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -18,7 +18,6 @@ pub(crate) fn stop(child: &Child) {
     });
 }
 
-/// Returns whether a thread of the process is stopped.
 pub(crate) fn is_stopped(child: &Child) -> bool {
     thread_states(child.id()).contains(&'T')
 }

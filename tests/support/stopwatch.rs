@@ -15,7 +15,6 @@ const FACTOR: u32 = 4;
 /// For so long each thread of the probe works in a lap.
 const WORK: Duration = Duration::from_micros(50);
 
-/// A lap of the probe that was late, and when it was due.
 #[derive(Clone, Copy, Debug)]
 pub struct Late {
     pub due: Instant,
@@ -34,7 +33,6 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts it.
     pub fn start() -> Self {
         let late = Arc::new(Mutex::new(Vec::new()));
         let told = late.clone();
@@ -47,16 +45,11 @@ impl Stopwatch {
         Stopwatch { begun, late, probe }
     }
 
-    /// Returns the time since its start.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
     /// Asserts that not much more time than `bound` has passed, and returns how much has.
-    ///
-    /// # Panics
-    ///
-    /// If more has passed than the bound, the grace, and what the machine was late by.
     #[track_caller]
     pub fn assert_within(self, bound: Duration) -> Duration {
         let elapsed = self.elapsed();
@@ -79,10 +72,6 @@ impl Stopwatch {
 
     /// Asserts that the machine was late, which explains what was found: in some time of the length `within` it may
     /// have delayed all by the time `by`.
-    ///
-    /// # Panics
-    ///
-    /// If it wasn't: the message tells what was found.
     #[track_caller]
     pub fn assert_late(self, by: Duration, within: Duration, found: impl Display) {
         drop(self.probe);
@@ -108,12 +97,10 @@ pub fn worst(late: &[Late], time: Duration) -> Duration {
     (0..late.len()).map(from).max().unwrap_or_default()
 }
 
-/// Whether so much time is no more than the bound, for a machine that was so late.
 pub fn is_in_time(took: Duration, bound: Duration, late: Duration) -> bool {
     took <= bound + GRACE + FACTOR * late
 }
 
-/// Runs `call`, which has to return by `bound`, as [`Stopwatch::assert_within`] judges it.
 #[track_caller]
 pub fn within<T>(bound: Duration, call: impl FnOnce() -> T) -> T {
     let watch = Stopwatch::start();

@@ -1,105 +1,54 @@
 //! The script that starts servers for trying things out by hand.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
 
 use super::{Wire, is_running};
 
-/// The running script. Its input ends with the test, so that it always ends.
-struct Script {
-    process: Child,
-    /// Where it writes.
-    dir: TempDir,
-    url: String,
-    servers: Vec<u32>,
-}
-
-impl Script {
-    /// Runs it until its servers are there.
-    fn run(what: &str) -> Self {
+#[test]
+fn servers_end_with_the_input_and_at_a_signal_even_if_one_stands_still() {
+    for (what, scheme, hosts, servers) in [
+        ("replicas", "redis://", 1, 3),
+        ("sentinel", "redis+sentinel://", 3, 6),
+        ("cluster", "redis+cluster://", 6, 6),
+    ] {
         let dir = tempfile::tempdir().unwrap();
-        let mut process = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/servers.sh"))
-            .arg(what)
-            .env("TMPDIR", dir.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/servers.sh"));
+        let script = script.arg(what).env("TMPDIR", dir.path());
+        let script = script.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = script.spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         let lines = output.lines().map(Result::unwrap);
         let lines: Vec<_> = lines
             .take_while(|line| line != "Enter stops them.")
             .collect();
-        let told = |line: &String| line.split_once("process ")?.1.parse().ok();
-        Script {
-            process,
-            dir,
-            url: lines
-                .iter()
-                .find(|line| line.contains("://"))
-                .cloned()
-                .expect("a URL"),
-            servers: lines.iter().filter_map(told).collect(),
-        }
-    }
-
-    /// Whether every host of the URL answers; returns how many there are.
-    fn ping(&self) -> usize {
-        let hosts = self.url.split_once("://").unwrap().1;
-        let hosts: Vec<_> = hosts.split('/').next().unwrap().split(',').collect();
-        for host in &hosts {
+        let pids = lines.iter().filter_map(|line| line.split_once("process "));
+        let pids: Vec<u32> = pids.map(|(_, pid)| pid.parse().unwrap()).collect();
+        assert_eq!(pids.len(), servers, "{lines:?}");
+        let mut urls = lines.iter().filter_map(|line| line.strip_prefix(scheme));
+        let named = urls.next().unwrap().split('/').next().unwrap();
+        assert_eq!(named.split(',').count(), hosts, "{lines:?}");
+        for host in named.split(',') {
             let addr: SocketAddr = host.parse().unwrap();
             let mut wire = Wire(TcpStream::connect(addr).unwrap());
             assert_eq!(wire.ask(&["PING"]), "+PONG");
         }
-        hosts.len()
+        let expected = match what {
+            "cluster" => {
+                let first = Pid::from_raw(pids[0].cast_signed()).unwrap();
+                kill_process(first, Signal::STOP).unwrap();
+                kill_process(Pid::from_child(&process), Signal::TERM).unwrap();
+                143
+            }
+            _ => 0,
+        };
+        // Its input ends by the wait.
+        assert_eq!(process.wait().unwrap().code(), Some(expected));
+        assert!(!pids.into_iter().any(is_running));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
-
-    /// Waits until it has ended, and sees that nothing is left; returns its status as the shell tells it.
-    fn end(mut self) -> Option<i32> {
-        let status = self.process.wait().unwrap();
-        assert!(!self.servers.iter().any(|pid| is_running(*pid)));
-        assert_eq!(fs::read_dir(self.dir.path()).unwrap().count(), 0);
-        status.code()
-    }
-}
-
-#[test]
-fn replicas_end_at_enter() {
-    let mut script = Script::run("replicas");
-    assert!(script.url.starts_with("redis://") && script.url.ends_with("/?min_replicas=1"));
-    assert_eq!((script.ping(), script.servers.len()), (1, 3));
-    script
-        .process
-        .stdin
-        .as_mut()
-        .unwrap()
-        .write_all(b"\n")
-        .unwrap();
-    assert_eq!(script.end(), Some(0));
-}
-
-#[test]
-fn sentinels_end_with_the_input() {
-    let mut script = Script::run("sentinel");
-    assert!(script.url.starts_with("redis+sentinel://") && script.url.ends_with("/mymaster"));
-    assert_eq!((script.ping(), script.servers.len()), (3, 6));
-    script.process.stdin = None;
-    assert_eq!(script.end(), Some(0));
-}
-
-#[test]
-fn cluster_ends_at_a_signal_even_if_a_server_stands_still() {
-    let script = Script::run("cluster");
-    assert!(script.url.starts_with("redis+cluster://"));
-    assert_eq!((script.ping(), script.servers.len()), (6, 6));
-    let first = i32::try_from(script.servers[0]).unwrap();
-    kill_process(Pid::from_raw(first).unwrap(), Signal::STOP).unwrap();
-    kill_process(Pid::from_child(&script.process), Signal::TERM).unwrap();
-    assert_eq!(script.end(), Some(143));
 }

@@ -3,7 +3,6 @@
 use std::panic::catch_unwind;
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread;
 
 use super::*;
 use support::{Child, Etcd, wait_until};
@@ -22,14 +21,6 @@ fn server_of_a_panicking_test_leaves_nothing() {
     for (pid, dir) in *both.unwrap() {
         assert!(!is_running(pid) && !dir.exists(), "{}", dir.display());
     }
-}
-
-#[test]
-fn server_outlives_the_thread_that_started_it() {
-    let server = thread::spawn(RedisServer::start).join().unwrap();
-    let restarted = &server;
-    thread::scope(|scope| scope.spawn(|| restarted.restart()).join().unwrap());
-    assert!(server.keys().is_empty());
 }
 
 #[test]

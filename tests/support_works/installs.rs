@@ -126,52 +126,33 @@ fn run_sh() -> &'static str {
 const ALL: [&str; 3] = ["redis-server 101", "strace 101", "default-jre-headless 101"];
 
 #[test]
-fn person_at_a_terminal_is_asked_before_anything_is_installed() {
+fn person_at_a_terminal_is_asked_before_anything_is_installed_and_nobody_else() {
+    const QUESTION: &str = "install redis-server strace default-jre-headless, as root?";
     let host = Host::new();
     let screen = host.runs_on_a_terminal("n\n", false);
-    assert!(
-        screen.contains("install redis-server strace default-jre-headless, as root?"),
-        "{screen}"
-    );
+    assert!(screen.contains(QUESTION), "{screen}");
     assert!(screen.contains("redis-server isn't there"), "{screen}");
     assert!(!screen.contains("tests are run"), "{screen}");
     assert_eq!(host.installed(), [""; 0]);
-
     let screen = host.runs_on_a_terminal("y\n", false);
     assert!(screen.contains("tests are run"), "{screen}");
     assert_eq!(host.installed(), ALL);
-    // Nothing is missing now.
-    let screen = host.runs_on_a_terminal("", false);
-    assert!(
-        screen.contains("tests are run") && !screen.contains("as root?"),
-        "{screen}"
-    );
-}
 
-#[test]
-fn nobody_is_asked_without_a_terminal_or_in_ci() {
-    let host = Host::new();
-    let output = host.runs();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(host.installed(), ALL);
-    assert!(!host.policy().exists());
-
-    let host = Host::new();
-    let screen = host.runs_on_a_terminal("", true);
-    assert!(
-        screen.contains("tests are run") && !screen.contains("as root?"),
-        "{screen}"
-    );
-    assert_eq!(host.installed(), ALL);
-}
-
-#[test]
-fn policy_is_removed_if_nothing_can_be_installed() {
-    let host = Host::new();
-    host.has("apt-get", &APT_GET.replace("case ", "exit 100\ncase "));
-    assert_eq!(host.runs().status.code(), Some(1));
-    assert_eq!(host.installed(), ALL);
-    assert!(!host.policy().exists());
+    // Nothing is missing now; in CI, and without a terminal, there is nobody to ask.
+    let in_ci = Host::new();
+    for screen in [
+        host.runs_on_a_terminal("", false),
+        in_ci.runs_on_a_terminal("", true),
+    ] {
+        assert!(screen.contains("tests are run"), "{screen}");
+        assert!(!screen.contains("as root?"), "{screen}");
+    }
+    let without = Host::new();
+    assert!(without.runs().status.success());
+    for host in [in_ci, without] {
+        assert_eq!(host.installed(), ALL);
+        assert!(!host.policy().exists());
+    }
 }
 
 #[test]
@@ -186,7 +167,13 @@ fn policy_of_the_machine_stays_and_decides() {
 }
 
 #[test]
-fn policy_of_a_run_that_was_killed_is_removed() {
+fn own_policy_is_removed_where_nothing_can_be_installed_and_after_a_kill() {
+    let host = Host::new();
+    host.has("apt-get", &APT_GET.replace("case ", "exit 100\ncase "));
+    assert_eq!(host.runs().status.code(), Some(1));
+    assert_eq!(host.installed(), ALL);
+    assert!(!host.policy().exists());
+
     let host = Host::new();
     // It kills the script that has it run.
     host.has("apt-get", "#!/bin/sh\nkill -9 $PPID\n");

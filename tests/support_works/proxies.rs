@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::*;
-use support::{BlackHole, Etcd, Fault, RawSession, ZooKeeper, wait_until};
+use support::{BlackHole, Fault, RawSession, ZooKeeper, wait_until};
 
 #[test]
 fn delay_holds_back_both_directions_until_it_is_lifted() {
@@ -41,44 +41,6 @@ fn black_hole_swallows_requests_and_hides_ends() {
 }
 
 #[test]
-fn truncated_reply_is_followed_by_an_end() {
-    let (server, proxy) = server_with_proxy();
-    server.query::<()>(&["SET", "key", "0123456789"]);
-    let mut wire = Wire::open(&proxy);
-    proxy.set(Fault::Truncate(9));
-    assert_eq!(wire.ask(&["GET", "key"]), "$10");
-    assert_eq!(wire.line(), "0123");
-    assert!(wire.is_ended());
-}
-
-#[test]
-fn half_closed_connection_carries_requests_only() {
-    let (server, proxy) = server_with_proxy();
-    let mut wire = Wire::open(&proxy);
-    proxy.set(Fault::HalfClose);
-    assert!(wire.is_ended() && Wire::to(&proxy).is_ended());
-    wire.send(&["SET", "key", "value"]);
-    wait_until("the request", PATIENCE, || server.get("key").is_some());
-}
-
-#[test]
-fn lost_reply_is_of_an_executed_request() {
-    for then_close in [false, true] {
-        let (server, proxy) = server_with_proxy();
-        let mut wire = Wire::to(&proxy);
-        proxy.set(Fault::LoseReply { then_close });
-        wire.send(&["SET", "key", "value"]);
-        wait_until("the reply", PATIENCE, || proxy.lost_replies() == 1);
-        assert_eq!(server.get("key").as_deref(), Some("value"));
-        if !then_close {
-            assert!(wire.is_silent());
-            proxy.set(Fault::None);
-        }
-        assert!(wire.is_ended());
-    }
-}
-
-#[test]
 fn only_the_matching_reply_is_lost() {
     for then_close in [false, true] {
         let (server, proxy) = server_with_proxy();
@@ -101,21 +63,6 @@ fn only_the_matching_reply_is_lost() {
         assert_eq!(proxy.lost_replies(), 1);
         assert_eq!(other.ask(&["INCR", "count"]), ":2");
     }
-}
-
-#[test]
-fn reply_of_etcd_is_lost() {
-    let server = Etcd::setup().proxies().start();
-    let proxy = server.proxy();
-    server.put("key", "value");
-    proxy.lose_next_reply("/deleterange", true);
-    let request = "POST /v3/kv/deleterange HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n\
-                   {\"key\":\"a2V5\"}";
-    let mut wire = Wire::to(proxy);
-    wire.0.write_all(request.as_bytes()).expect("it is open");
-    assert!(wire.is_ended());
-    assert_eq!((proxy.requests(), proxy.lost_replies()), (1, 1));
-    assert_eq!(server.get("key"), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a test asks a server about, and what a server forgets.
+//! What a test asks a server about.
 
 use super::*;
 use support::wait_until;
@@ -33,19 +33,4 @@ fn clients_are_counted_but_for_the_tests_own() {
     wait_until("the client to go", PATIENCE, || {
         server.connected_clients() == 0 && proxy.connections() == 0
     });
-}
-
-#[test]
-fn server_that_is_killed_remembers_only_what_it_has_appended() {
-    for remembers in [false, true] {
-        let builder = RedisServer::builder();
-        let builder = match remembers {
-            true => builder.append_only(),
-            false => builder,
-        };
-        let server = builder.start();
-        server.query::<()>(&["SET", "key", "value"]);
-        server.restart();
-        assert_eq!(server.get("key").is_some(), remembers);
-    }
 }

@@ -3,8 +3,6 @@
 use crosslock::{CancelToken, Result};
 
 use super::*;
-#[cfg(feature = "value")]
-use support::Detour;
 use support::{Proxy, RedisServer};
 
 /// The digest of `1`, by which its removal knows it.
@@ -21,15 +19,15 @@ fn deletes(request: &str) -> bool {
 #[test]
 fn removal_that_comes_late_removes_no_newer_value() {
     let server = RedisServer::start();
-    let detour = Detour::to(server.addr());
-    let url = format!("redis://{}/", detour.addr());
+    let detour = Proxy::start(server.addr());
+    let url = detour.url();
     let counter = open(&url).mutex(NAME, 0).unwrap();
     // Has the server know the script.
     counter.set(7).unwrap();
     counter.remove().unwrap();
     for newer in [2, 1] {
         counter.set(1).unwrap();
-        detour.hold(deletes);
+        detour.cut_off_next(deletes);
         counter.remove().unwrap();
         detour.await_held();
         assert_eq!(counter.peek().unwrap(), 0);

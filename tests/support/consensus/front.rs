@@ -19,7 +19,6 @@ pub(crate) struct Front {
     between: Vec<Between>,
 }
 
-/// A port for the other servers.
 #[derive(Debug)]
 struct Between {
     port: u16,
@@ -53,12 +52,10 @@ impl Front {
         }
     }
 
-    /// At which it listens for the other servers.
     pub(crate) fn listens(&self) -> impl Iterator<Item = u16> {
         self.between.iter().map(|between| between.port)
     }
 
-    /// At which the other servers find it.
     pub(crate) fn told(&self) -> impl Iterator<Item = u16> {
         self.between.iter().map(|Between { port, proxy }| {
             let proxy = proxy.as_ref();
@@ -66,7 +63,6 @@ impl Front {
         })
     }
 
-    /// Does `fault` to what it hears from the server `index`.
     #[track_caller]
     pub(super) fn hears(&self, index: usize, fault: Fault) {
         for between in &self.between {

@@ -19,7 +19,6 @@ use crate::peers::Peers;
 
 /// A kind of servers, and what it has to know of each of its own.
 pub trait Kind: Debug + Sized {
-    /// Returns whether this server, and no other, answers, and has a leader.
     fn is_ready(server: &Server<Self>) -> bool;
 
     /// Returns the URL with these hosts of all locks below `root`.

@@ -1,7 +1,7 @@
 //! A private server of its kind.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Kind;
@@ -10,7 +10,8 @@ use crate::daemon::{Daemon, PortTaken};
 use crate::peers::Peers;
 use crate::{Fault, Proxy};
 
-/// A server with a directory and ports of its own; dropping it kills it and removes the directory.
+/// A server with a directory and ports of its own: a [`Daemon`] to kill, stop and continue. Dropping it kills it, and
+/// removes the directory.
 #[derive(Debug)]
 pub struct Server<K> {
     daemon: Daemon,
@@ -38,7 +39,6 @@ impl<K: Kind> Server<K> {
         }
     }
 
-    /// Waits until it, and no other, serves clients.
     pub(super) fn wait(&self) -> Result<(), PortTaken> {
         self.daemon.wait_until(|| K::is_ready(self))
     }
@@ -59,66 +59,20 @@ impl<K: Kind> Server<K> {
         local(self.front.served)
     }
 
-    /// Returns the URL, with a user's password if it demands one.
     pub fn url(&self) -> String {
         self.url_at("")
     }
 
-    /// Returns the URL of all locks below `root`.
     pub fn url_at(&self, root: &str) -> String {
         K::url(self, &self.addr().to_string(), root)
     }
 
-    /// Returns the proxy that its clients connect to.
-    ///
-    /// # Panics
-    ///
-    /// If it was started without proxies.
     #[track_caller]
     pub fn proxy(&self) -> &Proxy {
         self.front.clients.as_ref().expect("started with proxies()")
     }
 
-    /// Returns its directory.
-    pub fn dir(&self) -> &Path {
-        self.daemon.dir()
-    }
-
-    /// Returns what it has logged, in all its lives.
-    pub fn log(&self) -> String {
-        self.daemon.log()
-    }
-
-    /// Returns the process id.
-    pub fn pid(&self) -> u32 {
-        self.daemon.pid()
-    }
-
-    /// Kills it with SIGKILL and reaps it.
-    pub fn kill(&self) {
-        self.daemon.kill();
-    }
-
-    /// Stops it with SIGSTOP: clients can connect, but nothing answers.
-    pub fn stop(&self) {
-        self.daemon.stop();
-    }
-
-    /// Continues it after [`Server::stop`].
-    pub fn go_on(&self) {
-        self.daemon.cont();
-    }
-
-    /// Returns whether it has neither ended nor been stopped.
-    pub fn is_running(&self) -> bool {
-        self.daemon.is_running()
-    }
-
     /// Starts it again with what it has on disk, and waits until it serves clients; kills it before if it runs.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't, also because too many others are down.
     pub fn restart(&self) {
         self.launch_again();
         self.wait().expect("its ports are still free");
@@ -130,9 +84,16 @@ impl<K: Kind> Server<K> {
         self.peers.started(self.index, self.pid());
     }
 
-    /// Does `fault` to what `self` hears from `other`.
     #[track_caller]
     pub(super) fn hears(&self, other: &Self, fault: Fault) {
         self.front.hears(other.index, fault);
+    }
+}
+
+impl<K> Deref for Server<K> {
+    type Target = Daemon;
+
+    fn deref(&self) -> &Daemon {
+        &self.daemon
     }
 }

@@ -18,12 +18,10 @@ impl<K: Kind> ServerSet<K> {
         Self { members }
     }
 
-    /// Returns the URL with all hosts.
     pub fn url(&self) -> String {
         self.url_at("")
     }
 
-    /// Returns the URL of all locks below `root`.
     pub fn url_at(&self, root: &str) -> String {
         let hosts = self.members.iter().map(|member| member.addr().to_string());
         let hosts: Vec<_> = hosts.collect();
@@ -31,7 +29,6 @@ impl<K: Kind> ServerSet<K> {
         K::url(&self.members[0], &hosts.join(","), root)
     }
 
-    /// Returns all servers.
     pub fn members(&self) -> &[Server<K>] {
         &self.members
     }
@@ -41,31 +38,23 @@ impl<K: Kind> ServerSet<K> {
         &self.members[index]
     }
 
-    /// Kills one with SIGKILL.
     pub fn kill(&self, index: usize) {
         self.members[index].kill();
     }
 
-    /// Stops one with SIGSTOP.
     pub fn stop(&self, index: usize) {
         self.members[index].stop();
     }
 
-    /// Continues one after [`ServerSet::stop`].
     pub fn go_on(&self, index: usize) {
-        self.members[index].go_on();
+        self.members[index].cont();
     }
 
-    /// Starts one again, and waits until it has a leader.
     pub fn restart(&self, index: usize) {
         self.members[index].restart();
     }
 
     /// Waits until most of the servers say that one of them leads, also by what it says itself; returns which.
-    ///
-    /// # Panics
-    ///
-    /// If none does within a minute.
     #[track_caller]
     pub fn leader(&self) -> usize {
         let mut leader = None;
@@ -77,10 +66,6 @@ impl<K: Kind> ServerSet<K> {
     }
 
     /// Waits until another than `old` leads; returns which.
-    ///
-    /// # Panics
-    ///
-    /// If none does within a minute.
     #[track_caller]
     pub fn wait_for_other_leader(&self, old: usize) -> usize {
         let mut leader = None;
@@ -97,28 +82,21 @@ impl<K: Kind> ServerSet<K> {
 
     /// Cuts two off from each other: neither hears anything of the other any more, but in ZooKeeper who votes for whom.
     /// Clients aren't touched.
-    ///
-    /// # Panics
-    ///
-    /// If they were started without proxies.
     #[track_caller]
     pub fn cut(&self, one: usize, other: usize) {
         self.link(one, other, Fault::BlackHole);
     }
 
-    /// Takes back [`ServerSet::cut`].
     #[track_caller]
     pub fn join(&self, one: usize, other: usize) {
         self.link(one, other, Fault::None);
     }
 
-    /// Cuts one off from all others.
     #[track_caller]
     pub fn isolate(&self, index: usize) {
         self.others(index).for_each(|other| self.cut(index, other));
     }
 
-    /// Takes back [`ServerSet::isolate`].
     #[track_caller]
     pub fn take_back(&self, index: usize) {
         self.others(index).for_each(|other| self.join(index, other));

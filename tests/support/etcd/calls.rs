@@ -13,25 +13,16 @@ use super::setup::{ROOT, USER};
 /// Short, so that one which hangs doesn't keep a test from asking the others.
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a server says of itself.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// Its id.
     pub member: u64,
-    /// The id of the leader that it knows, or 0.
     pub leader: u64,
-    /// The term of that leader.
     pub term: u64,
-    /// The revision that it has.
     pub revision: u64,
 }
 
 impl Etcd {
     /// Calls the gateway, as a user who may do everything; returns the answer.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't answer, or by an error.
     #[track_caller]
     pub fn call(&self, path: &str, body: &Value) -> Value {
         let token = self.kind.setup.login.then(|| login(self, ROOT));
@@ -59,10 +50,6 @@ impl Etcd {
     }
 
     /// Returns its version, such as `[3, 5, 17]`.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't answer.
     #[track_caller]
     pub fn version(&self) -> Vec<u32> {
         let answer = self.call("/v3/maintenance/status", &json!({}));
@@ -72,10 +59,6 @@ impl Etcd {
     }
 
     /// Returns how many requests it has begun with, of those whose service or method is such.
-    ///
-    /// # Panics
-    ///
-    /// If it doesn't answer.
     #[track_caller]
     pub fn requests(&self, such: &str) -> u64 {
         let metrics = gateway::get(self.own_addr(), "/metrics", STATUS_WITHIN);
@@ -92,21 +75,12 @@ impl Etcd {
         sum
     }
 
-    /// Returns the revision that all agree on.
-    #[track_caller]
-    pub fn revision(&self) -> u64 {
-        let answer = self.call("/v3/kv/range", &json!({ "key": encoded("-") }));
-        number(&answer["header"]["revision"])
-    }
-
-    /// Sets a key.
     #[track_caller]
     pub fn put(&self, key: &str, value: &str) {
         let body = json!({ "key": encoded(key), "value": encoded(value) });
         self.call("/v3/kv/put", &body);
     }
 
-    /// Returns the value of a key.
     #[track_caller]
     pub fn get(&self, key: &str) -> Option<String> {
         let answer = self.call("/v3/kv/range", &json!({ "key": encoded(key) }));
@@ -124,7 +98,6 @@ impl Etcd {
         entries.map(|entry| decoded(&entry["key"])).collect()
     }
 
-    /// Returns the lease of a key, or 0.
     #[track_caller]
     pub fn lease_of(&self, key: &str) -> i64 {
         let answer = self.call("/v3/kv/range", &json!({ "key": encoded(key) }));
@@ -132,14 +105,12 @@ impl Etcd {
         lease.map_or(0, |id| id.parse().expect("a number"))
     }
 
-    /// Returns for how many seconds a lease was granted.
     #[track_caller]
     pub fn granted_ttl(&self, lease: i64) -> u64 {
         let answer = self.call("/v3/lease/timetolive", &json!({ "ID": lease.to_string() }));
         number(&answer["grantedTTL"])
     }
 
-    /// Grants a lease of that number, and sets a key that ends with it.
     #[track_caller]
     pub fn put_under(&self, (lease, seconds): (i64, u64), key: &str, value: &str) {
         let body = json!({ "ID": lease.to_string(), "TTL": seconds.to_string() });
@@ -150,19 +121,16 @@ impl Etcd {
         self.call("/v3/kv/put", &body);
     }
 
-    /// Deletes a key.
     #[track_caller]
     pub fn delete(&self, key: &str) {
         self.call("/v3/kv/deleterange", &json!({ "key": encoded(key) }));
     }
 
-    /// Deletes all keys that begin with `prefix`.
     #[track_caller]
     pub fn delete_all(&self, prefix: &str) {
         self.call("/v3/kv/deleterange", &range_of(prefix));
     }
 
-    /// Returns all leases.
     #[track_caller]
     pub fn leases(&self) -> Vec<i64> {
         let answer = self.call("/v3/lease/leases", &json!({}));
@@ -172,22 +140,12 @@ impl Etcd {
             .collect()
     }
 
-    /// Ends a lease, and deletes its keys.
     #[track_caller]
     pub fn revoke(&self, lease: i64) {
         self.call("/v3/lease/revoke", &json!({ "ID": lease.to_string() }));
     }
-
-    /// Forgets what was before the newest revision.
-    #[track_caller]
-    pub fn compact(&self) {
-        let revision = self.revision().to_string();
-        let body = json!({ "revision": revision, "physical": true });
-        self.call("/v3/kv/compaction", &body);
-    }
 }
 
-/// Makes the users, and lets nobody else in from then on.
 pub(super) fn demand_login(server: &Etcd) {
     let call = |path: &str, body: Value| {
         let answer = gateway::call(server.own_addr(), &format!("/v3/auth/{path}"), None, &body);

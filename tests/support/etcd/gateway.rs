@@ -44,7 +44,6 @@ pub(super) fn post(
     parse(&answer).ok_or_else(|| io::Error::other(String::from_utf8_lossy(&answer).into_owned()))
 }
 
-/// Returns what the server at `addr` shows at `path`.
 pub(super) fn get(addr: SocketAddr, path: &str, timeout: Duration) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&addr, CONNECTS_WITHIN.min(timeout))?;
     stream.set_read_timeout(Some(timeout))?;
@@ -71,7 +70,6 @@ pub(super) fn call(
     post(addr, path, token, body, TIMEOUT)
 }
 
-/// Returns the names of the members that this one knows.
 pub(super) fn names(addr: SocketAddr) -> Vec<String> {
     let Ok((200, answer)) = call(addr, "/v3/cluster/member/list", None, &json!({})) else {
         return Vec::new();
@@ -82,12 +80,10 @@ pub(super) fn names(addr: SocketAddr) -> Vec<String> {
         .collect()
 }
 
-/// Returns a key or value as it is sent.
 pub fn encoded(text: &str) -> String {
     STANDARD.encode(text)
 }
 
-/// Returns a key or value that was received.
 pub fn decoded(field: &Value) -> String {
     let bytes = STANDARD.decode(field.as_str().unwrap_or_default());
     String::from_utf8(bytes.expect("base64")).expect("text")

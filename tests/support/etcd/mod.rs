@@ -15,11 +15,6 @@ use std::sync::OnceLock;
 
 use super::server::runs;
 
-/// The program to start.
-///
-/// # Panics
-///
-/// If there is none.
 fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {

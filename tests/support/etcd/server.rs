@@ -9,13 +9,10 @@ use crate::consensus::{Front, Kind, Server, ServerSet};
 use crate::daemon::{Daemon, fast_dir};
 use crate::peers::Peers;
 
-/// A server of etcd.
 pub type Etcd = Server<EtcdKind>;
 
-/// A cluster of etcd.
 pub type EtcdCluster = ServerSet<EtcdKind>;
 
-/// What a server of etcd is configured to be.
 #[derive(Debug)]
 pub struct EtcdKind {
     name: String,
@@ -23,12 +20,10 @@ pub struct EtcdKind {
 }
 
 impl Etcd {
-    /// Starts a server which lets everyone in.
     pub fn start() -> Self {
         Self::setup().start()
     }
 
-    /// Returns a configuration to change.
     pub fn setup() -> EtcdSetup {
         EtcdSetup::new()
     }
@@ -51,14 +46,12 @@ impl Etcd {
         Self::of(kind, daemon, front, place)
     }
 
-    /// Returns the file with the certificate of the authority.
     pub fn ca_file(&self) -> PathBuf {
         self.dir().join("ca.pem")
     }
 }
 
 impl EtcdCluster {
-    /// Starts so many servers which let everyone in.
     pub fn of(members: usize) -> Self {
         EtcdSetup::new().cluster(members)
     }

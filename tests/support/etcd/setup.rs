@@ -15,14 +15,13 @@ use crate::peers::Peers;
 pub(super) const ROOT: (&str, &str) = ("root", "root-3f1a");
 pub(super) const USER: (&str, &str) = ("locker", "swordfish-7c1d");
 
-/// Configures an [`Etcd`] or an [`EtcdCluster`].
 #[derive(Clone, Debug, Default)]
 pub struct EtcdSetup {
     pub(super) login: bool,
     pub(super) tls: bool,
     pub(super) client_certificates: bool,
     proxied: bool,
-    flags: Vec<(String, String)>,
+    flags: Vec<String>,
 }
 
 impl EtcdSetup {
@@ -38,12 +37,10 @@ impl EtcdSetup {
         self.flag("bcrypt-cost", "4")
     }
 
-    /// Lets the tokens of users end after so many seconds without use.
     pub fn token_ttl(self, seconds: u32) -> Self {
         self.login().flag("auth-token-ttl", &seconds.to_string())
     }
 
-    /// Speaks TLS with clients.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
@@ -63,21 +60,15 @@ impl EtcdSetup {
 
     /// Adds a flag of the program, without its dashes; it wins over what was there before.
     pub fn flag(mut self, name: &str, value: &str) -> Self {
-        self.flags.push((name.to_owned(), value.to_owned()));
+        self.flags.push(format!("--{name}={value}"));
         self
     }
 
-    /// Starts one server and waits until it answers.
-    ///
-    /// # Panics
-    ///
-    /// If there is no program to start, or it doesn't start; the message has its log.
     pub fn start(self) -> Etcd {
         let [server] = <[_; 1]>::try_from(self.start_members(1)).expect("one");
         server
     }
 
-    /// Starts so many, and waits until they have a leader.
     pub fn cluster(self, members: usize) -> EtcdCluster {
         EtcdCluster::of_members(self.start_members(members))
     }
@@ -126,46 +117,33 @@ impl EtcdSetup {
         Front::new(1, Protocol::Http, self.tls, peers)
     }
 
-    /// Returns the arguments of a member.
     pub(super) fn arguments(&self, name: &str, cluster: &str, front: &Front) -> Vec<String> {
-        let flags = [
-            ("name", name),
-            ("data-dir", "data"),
-            ("initial-cluster", cluster),
-            (
-                "initial-cluster-token",
-                name.split('-').next().unwrap_or_default(),
-            ),
-            (
-                "listen-peer-urls",
-                &front.listens().map(http).collect::<String>(),
-            ),
-            ("initial-advertise-peer-urls", &told(front)),
-            ("listen-client-urls", &client_urls(front)),
-            ("advertise-client-urls", &http(front.own)),
+        let token = name.split('-').next().unwrap_or_default();
+        let (peers, clients) = (front.listens().map(http), client_urls(front));
+        let mut all = vec![
+            format!("--name={name}"),
+            "--data-dir=data".to_owned(),
+            format!("--initial-cluster={cluster}"),
+            format!("--initial-cluster-token={token}"),
+            format!("--listen-peer-urls={}", peers.collect::<String>()),
+            format!("--initial-advertise-peer-urls={}", told(front)),
+            format!("--listen-client-urls={clients}"),
+            format!("--advertise-client-urls={}", http(front.own)),
             // Half a second longer, and the shortest ttl of a lease would be two seconds.
-            ("heartbeat-interval", "100"),
-            ("election-timeout", "600"),
+            "--heartbeat-interval=100".to_owned(),
+            "--election-timeout=600".to_owned(),
         ];
-        let flags = flags.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let mut all = flags.to_vec();
         if self.tls {
-            for (name, file) in [("cert-file", "server.pem"), ("key-file", "server.key")] {
-                all.push((name.into(), file.into()));
-            }
+            all.extend(["--cert-file=server.pem", "--key-file=server.key"].map(str::to_owned));
         }
         if self.client_certificates {
-            all.push(("client-cert-auth".into(), "true".into()));
-            all.push(("trusted-ca-file".into(), "ca.pem".into()));
+            all.extend(["--client-cert-auth=true", "--trusted-ca-file=ca.pem"].map(str::to_owned));
         }
         all.extend(self.flags.iter().cloned());
-        all.iter()
-            .map(|(name, value)| format!("--{name}={value}"))
-            .collect()
+        all
     }
 }
 
-/// Where the others find it.
 fn told(front: &Front) -> String {
     front.told().map(http).collect()
 }

@@ -3,8 +3,6 @@
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
 use super::PATIENCE;
 use super::member::Member;
 use super::nodes::{myself, seen_by};
@@ -15,32 +13,21 @@ use crate::{eventually, wait_until};
 const SLOTS: [RangeInclusive<u16>; 3] = [0..=5_460, 5_461..=10_922, 10_923..=16_383];
 
 /// A cluster whose nodes 0, 1 and 2 were started as masters, with 3, 4 and 5 as their replicas; dropping it kills all.
-///
-/// A node keeps its number for as long as the cluster lives, also when it was removed.
 #[derive(Debug)]
 pub struct Cluster {
     setup: Setup,
     nodes: Vec<Member>,
-    removed: Vec<usize>,
 }
 
 impl Cluster {
-    /// Starts one, and waits until it takes commands and the replicas have caught up.
     pub fn start() -> Self {
         Setup::new().cluster()
     }
 
     pub(super) fn start_with(setup: Setup) -> Self {
-        let certificates = setup.certificates();
-        let certificates = certificates.as_ref().map(TempDir::path);
-        let nodes = (0..2 * SLOTS.len())
-            .map(|index| setup.node(index, certificates))
-            .collect();
-        let cluster = Self {
-            setup,
-            nodes,
-            removed: Vec::new(),
-        };
+        let nodes = (0..2 * SLOTS.len()).map(|index| setup.node(index));
+        let nodes = nodes.collect();
+        let cluster = Self { setup, nodes };
         cluster.introduce();
         for index in 0..SLOTS.len() {
             cluster.replicate(index + SLOTS.len(), index);
@@ -49,30 +36,24 @@ impl Cluster {
         cluster
     }
 
-    /// Returns the node `index`.
     pub fn node(&self, index: usize) -> &Member {
         &self.nodes[index]
     }
 
-    /// Returns the numbers of the nodes that weren't removed.
     pub fn nodes(&self) -> Vec<usize> {
-        let all = 0..self.nodes.len();
-        all.filter(|index| !self.removed.contains(index)).collect()
+        (0..self.nodes.len()).collect()
     }
 
-    /// Returns the URL that names all nodes of the start, with the password and the authority to trust.
     pub fn url(&self) -> String {
         let (scheme, hosts) = (self.setup.scheme("+cluster"), self.hosts());
         let parameters = self.setup.parameters(&self.nodes[0]);
         format!("{scheme}{hosts}{parameters}")
     }
 
-    /// Returns the public addresses of the nodes of the start, with commas between.
     pub fn hosts(&self) -> String {
         hosts(&self.nodes[..2 * SLOTS.len()])
     }
 
-    /// Returns the id by which the nodes know one another.
     pub fn id(&self, index: usize) -> String {
         self.nodes[index].query(&["CLUSTER", "MYID"])
     }
@@ -84,7 +65,6 @@ impl Cluster {
         masters
     }
 
-    /// Returns whether a node runs and takes itself for a master.
     pub fn is_master(&self, index: usize) -> bool {
         myself(&self.nodes[index]).is_some_and(|line| line.is_master())
     }
@@ -108,17 +88,12 @@ impl Cluster {
     }
 
     /// Returns the node that has the slot of `key`; see [`Cluster::owner_of_slot`].
-    ///
-    /// # Panics
-    ///
-    /// If no node has.
     #[track_caller]
     pub fn owner(&self, key: &str) -> usize {
         let owner = self.owner_of_slot(slot_of(key));
         owner.expect("a node has the slot")
     }
 
-    /// Returns the slots that a node takes for its own.
     pub fn slots(&self, index: usize) -> Vec<u16> {
         let line = myself(&self.nodes[index]);
         let ranges = line.map(|line| line.slots).unwrap_or_default();
@@ -126,10 +101,6 @@ impl Cluster {
     }
 
     /// Returns a word in the first slot of `index`: a name that has it as its tag is there.
-    ///
-    /// # Panics
-    ///
-    /// If the node has no slot.
     #[track_caller]
     pub fn tag_on(&self, index: usize) -> String {
         tag_in(*self.slots(index).first().expect("the node has a slot"))
@@ -173,7 +144,6 @@ impl Cluster {
         new
     }
 
-    /// Makes a replica of `master` of a node without slots.
     #[track_caller]
     pub fn replicate(&self, index: usize, master: usize) {
         let id = self.id(master);
@@ -195,17 +165,12 @@ impl Cluster {
     }
 
     /// Cuts a node off from all others: clients still reach it.
-    ///
-    /// # Panics
-    ///
-    /// If the cluster was started without [`Setup::proxies`].
     #[track_caller]
     pub fn isolate(&self, index: usize) {
         self.others(index)
             .for_each(|other| self.nodes[index].cut_from(other));
     }
 
-    /// Takes back [`Cluster::isolate`].
     #[track_caller]
     pub fn join(&self, index: usize) {
         self.others(index)
@@ -218,19 +183,12 @@ impl Cluster {
         running
     }
 
-    pub(super) fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     fn others(&self, index: usize) -> impl Iterator<Item = &Member> {
-        let others = self
-            .nodes()
-            .into_iter()
-            .filter(move |other| *other != index);
-        others.map(|other| &self.nodes[other])
+        let all = self.nodes.iter().enumerate();
+        let others = all.filter(move |(other, _)| *other != index);
+        others.map(|(_, node)| node)
     }
 
-    /// Gives the masters their slots, and makes all nodes known to one another.
     fn introduce(&self) {
         for (index, node) in self.nodes.iter().enumerate() {
             // Otherwise they would all begin with the same, and quarrel.
@@ -306,7 +264,6 @@ impl Cluster {
     }
 }
 
-/// Makes two nodes known to each other.
 fn meet(node: &Member, other: &Member) {
     let (port, bus) = (
         other.public_port().to_string(),

@@ -12,7 +12,6 @@ use crate::{Fault, Proxy, RedisServer};
 pub struct Member {
     server: RedisServer,
     front: Option<Front>,
-    tls: bool,
 }
 
 /// What stands between a server and all others.
@@ -34,19 +33,14 @@ pub(super) enum Kind {
 }
 
 impl Member {
-    /// Starts the server `index` of a set.
     pub(super) fn start(setup: &Setup, kind: Kind, index: usize, builder: Builder) -> Self {
         let front = setup.proxied.then(|| Front::new(kind, index));
         let builder = match &front {
-            Some(front) => front.announce(kind, setup.tls, builder),
+            Some(front) => front.announce(kind, setup.has_tls(), builder),
             None => builder,
         };
         let server = builder.start();
-        let member = Self {
-            server,
-            front,
-            tls: setup.tls,
-        };
+        let member = Self { server, front };
         member.open_front();
         member
     }
@@ -59,32 +53,22 @@ impl Member {
             .map_or_else(|| self.own_addr(), |front| front.proxy.addr())
     }
 
-    /// Returns the port of [`Member::public_addr`].
     pub fn public_port(&self) -> u16 {
         self.public_addr().port()
     }
 
     /// Returns the proxy that clients and the other servers connect to. What is [set](Proxy::set) there is for clients.
-    ///
-    /// # Panics
-    ///
-    /// If the set was started without [`Setup::proxies`].
     #[track_caller]
     pub fn proxy(&self) -> &Proxy {
         &self.front().proxy
     }
 
     /// Cuts this and `other` off from each other: neither hears anything of the other any more. Clients aren't touched.
-    ///
-    /// # Panics
-    ///
-    /// If the set was started without [`Setup::proxies`].
     #[track_caller]
     pub fn cut_from(&self, other: &Member) {
         self.link(other, Fault::BlackHole);
     }
 
-    /// Takes back [`Member::cut_from`].
     #[track_caller]
     pub fn join(&self, other: &Member) {
         self.link(other, Fault::None);
@@ -106,10 +90,9 @@ impl Member {
     }
 
     fn own_addr(&self) -> SocketAddr {
-        let port = if self.tls {
-            self.tls_port()
-        } else {
-            self.port()
+        let port = match self.settings.tls {
+            true => self.tls_port(),
+            false => self.port(),
         };
         (Ipv4Addr::LOCALHOST, port).into()
     }

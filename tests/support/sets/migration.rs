@@ -20,10 +20,6 @@ pub struct Migration<'a> {
 
 impl Cluster {
     /// Returns the steps that bring `slot` from the node that has it to `to`; none is done yet.
-    ///
-    /// # Panics
-    ///
-    /// If no node that runs has it.
     #[track_caller]
     pub fn migration(&self, slot: u16, to: usize) -> Migration<'_> {
         let from = self.owner_of_slot(slot).expect("a node has the slot");
@@ -71,25 +67,13 @@ impl Cluster {
     /// Mends what is left half done, with `redis-cli --cluster fix`, and waits until all nodes agree.
     #[track_caller]
     pub fn fix(&self) {
-        self.redis_cli("fix", &[]);
-        self.wait_until_ok();
-    }
-
-    /// Runs `redis-cli --cluster command` against the first node that runs; returns what it printed.
-    ///
-    /// # Panics
-    ///
-    /// If it fails.
-    #[track_caller]
-    pub fn redis_cli(&self, command: &str, arguments: &[&str]) -> String {
         let node = self.node(self.running()[0]);
         let mut cli = Command::new("redis-cli");
-        cli.args(login(node, self.setup().tls));
-        cli.args(["--cluster", command, &node.public_addr().to_string()]);
-        let output = cli.args(arguments).output().expect("run redis-cli");
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        cli.args(["--cluster", "fix", &node.public_addr().to_string()]);
+        let output = cli.output().expect("run redis-cli");
+        let told = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{cli:?} failed:\n{told}");
-        told
+        self.wait_until_ok();
     }
 }
 
@@ -104,14 +88,12 @@ impl Migration<'_> {
         self.set_slot(self.from, &["MIGRATING", &self.cluster.id(self.to)]);
     }
 
-    /// Returns the keys of the slot that are still with the old owner.
     pub fn keys(&self) -> Vec<String> {
         let slot = self.slot.to_string();
         self.node(self.from)
             .query(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])
     }
 
-    /// Moves one key (`MIGRATE`).
     #[track_caller]
     pub fn move_key(&self, key: &str) {
         let port = self.node(self.to).public_port().to_string();
@@ -123,7 +105,6 @@ impl Migration<'_> {
         self.node(self.from).query::<String>(&words);
     }
 
-    /// Moves all keys, one after the other.
     #[track_caller]
     pub fn move_keys(&self) {
         loop {
@@ -172,17 +153,4 @@ impl Migration<'_> {
         let command = ["CLUSTER", "SETSLOT", &slot];
         self.node(node).try_query(&[&command[..], words].concat())
     }
-}
-
-fn login(node: &Member, tls: bool) -> Vec<String> {
-    let mut words = Vec::new();
-    if node.settings.guarded {
-        let (user, password) = admin::LOGIN;
-        words.extend(["--user", user, "--pass", password, "--no-auth-warning"].map(String::from));
-    }
-    if tls {
-        let ca = node.ca_file().display().to_string();
-        words.extend(["--tls".to_owned(), "--cacert".to_owned(), ca]);
-    }
-    words
 }

@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use super::member::Member;
 
-/// A line of CLUSTER NODES.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) id: String,
@@ -27,7 +26,6 @@ impl Line {
         self.has("master")
     }
 
-    /// Whether the node that tells it can reach that one.
     pub(super) fn is_good(&self) -> bool {
         let bad = ["handshake", "fail", "fail?", "noaddr"];
         self.connected && !bad.iter().any(|flag| self.has(flag))
@@ -84,7 +82,6 @@ pub(super) fn seen_by(node: &Member) -> Option<Vec<Line>> {
     Some(text.lines().filter_map(Line::parse).collect())
 }
 
-/// Returns what a node knows of itself.
 pub(super) fn myself(node: &Member) -> Option<Line> {
     seen_by(node)?.into_iter().find(Line::is_myself)
 }

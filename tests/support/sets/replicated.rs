@@ -1,11 +1,9 @@
 //! A master and its replicas.
 
-use tempfile::TempDir;
-
 use super::PATIENCE;
 use super::member::Member;
 use super::setup::{Setup, hosts};
-use crate::{eventually, wait_until};
+use crate::wait_until;
 
 /// A master, which is member 0, and replicas; dropping it kills all of them.
 #[derive(Debug)]
@@ -15,15 +13,12 @@ pub struct Replicated {
 }
 
 impl Replicated {
-    /// Starts a master and so many replicas, and waits until these have caught up.
     pub fn start(replicas: usize) -> Self {
         Setup::new().replicated(replicas)
     }
 
     pub(super) fn start_with(setup: Setup, replicas: usize) -> Self {
-        let certificates = setup.certificates();
-        let certificates = certificates.as_ref().map(TempDir::path);
-        let members = setup.servers(replicas, certificates);
+        let members = setup.servers(replicas);
         let set = Self { setup, members };
         set.wait_until_caught_up();
         set
@@ -34,7 +29,6 @@ impl Replicated {
         &self.members[index]
     }
 
-    /// Returns all of them.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
@@ -47,24 +41,20 @@ impl Replicated {
         all.find(is_master).expect("one of them is a master")
     }
 
-    /// Returns what the server says it is, `master` or `slave`, or `None` if it doesn't run.
     pub fn role(&self, index: usize) -> Option<String> {
         role(&self.members[index])
     }
 
-    /// Returns the URL of a server, with the password and the authority to trust.
     pub fn url(&self, index: usize) -> String {
         let member = &self.members[index];
         let (scheme, host) = (self.setup.scheme(""), member.public_addr());
         format!("{scheme}{host}/{}", self.setup.parameters(member))
     }
 
-    /// Returns the public addresses, with commas between.
     pub fn hosts(&self) -> String {
         hosts(&self.members)
     }
 
-    /// Makes a master of the server; the others stay what they are.
     pub fn promote(&self, index: usize) {
         self.members[index].query::<()>(&["REPLICAOF", "NO", "ONE"]);
     }
@@ -76,16 +66,11 @@ impl Replicated {
     }
 
     /// Cuts the link between two servers: each takes the other for silent, while clients reach both.
-    ///
-    /// # Panics
-    ///
-    /// If the set was started without [`Setup::proxies`].
     #[track_caller]
     pub fn cut(&self, one: usize, other: usize) {
         self.members[one].cut_from(&self.members[other]);
     }
 
-    /// Takes back [`Replicated::cut`].
     #[track_caller]
     pub fn join(&self, one: usize, other: usize) {
         self.members[one].join(&self.members[other]);
@@ -104,7 +89,6 @@ impl Replicated {
     }
 }
 
-/// Returns what a server says it is, or `None` if it doesn't run.
 pub(super) fn role(member: &Member) -> Option<String> {
     if !member.is_running() {
         return None;
@@ -113,11 +97,11 @@ pub(super) fn role(member: &Member) -> Option<String> {
     field(&replication, "role")
 }
 
-/// Waits until one of the servers that run is a master, and all others are its replicas and have all that it has.
 #[track_caller]
 pub(super) fn wait_until_caught_up(members: &[Member]) {
-    let done = eventually(PATIENCE, || have_caught_up(members).unwrap_or(false));
-    assert!(done, "the replicas don't catch up: {}", story(members));
+    wait_until("the replicas to catch up", PATIENCE, || {
+        have_caught_up(members).unwrap_or(false)
+    });
 }
 
 fn have_caught_up(members: &[Member]) -> Option<bool> {
@@ -144,23 +128,12 @@ fn have_caught_up(members: &[Member]) -> Option<bool> {
     Some(online >= replicas && states.iter().filter(follow).count() == replicas)
 }
 
-fn story(members: &[Member]) -> String {
-    let state = |member: &Member| match member.is_running() {
-        true => member
-            .try_query(&["INFO", "replication"])
-            .unwrap_or_default(),
-        false => "it doesn't run".to_owned(),
-    };
-    members.iter().map(state).collect::<Vec<_>>().join("\n")
-}
-
 fn field(info: &str, name: &str) -> Option<String> {
     let mut pairs = info.lines().filter_map(|line| line.split_once(':'));
     let found = pairs.find(|(key, _)| *key == name);
     found.map(|(_, value)| value.to_owned())
 }
 
-/// Waits until one server says that it is a master.
 #[track_caller]
 pub(super) fn wait_until_master(member: &Member) {
     wait_until("a server to be the master", PATIENCE, || {

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::PATIENCE;
 use super::member::Member;
 use super::replicated::{role, wait_until_caught_up, wait_until_master};
@@ -16,7 +14,6 @@ const REPLICAS: usize = 2;
 const SENTINELS: usize = 3;
 const TRIED_FOR: Duration = Duration::from_secs(2);
 
-/// What a sentinel tells of a server.
 type State = HashMap<String, String>;
 
 /// Three servers, of which 0 is the first master, and three sentinels, to which it is `mymaster`; dropping it kills
@@ -29,21 +26,17 @@ pub struct SentinelSet {
 }
 
 impl SentinelSet {
-    /// Starts one, and waits until all know each other.
     pub fn start() -> Self {
         Setup::new().sentinels()
     }
 
     pub(super) fn start_with(setup: Setup) -> Self {
-        let certificates = setup.certificates();
-        let certificates = certificates.as_ref().map(TempDir::path);
-        let members = setup.servers(REPLICAS, certificates);
+        let members = setup.servers(REPLICAS);
         let port = members[0].public_port();
         // A sentinel asks a master for its replicas at once, and then not for ten seconds.
         wait_until_caught_up(&members);
-        let sentinels = (0..SENTINELS)
-            .map(|index| setup.sentinel(index, certificates, port))
-            .collect();
+        let sentinels = (0..SENTINELS).map(|index| setup.sentinel(index, port));
+        let sentinels = sentinels.collect();
         let set = Self {
             setup,
             members,
@@ -60,29 +53,24 @@ impl SentinelSet {
         &self.members[index]
     }
 
-    /// Returns the servers, without the sentinels.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// Returns the sentinel `index`.
     pub fn sentinel(&self, index: usize) -> &Member {
         &self.sentinels[index]
     }
 
-    /// Returns the sentinels.
     pub fn sentinels(&self) -> &[Member] {
         &self.sentinels
     }
 
-    /// Returns the URL that names all sentinels, with the passwords and the authority to trust.
     pub fn url(&self) -> String {
         let (scheme, hosts) = (self.setup.scheme("+sentinel"), hosts(&self.sentinels));
         let parameters = self.setup.parameters(&self.members[0]);
         format!("{scheme}{hosts}/{NAME}{parameters}")
     }
 
-    /// Returns the public addresses of the sentinels, with commas between.
     pub fn hosts(&self) -> String {
         hosts(&self.sentinels)
     }
@@ -100,7 +88,6 @@ impl SentinelSet {
         role(&self.members[index])
     }
 
-    /// Has the sentinels make another server the master, waits until all that run have, and returns it.
     #[track_caller]
     pub fn failover(&self) -> usize {
         let old = self.master();
@@ -140,10 +127,9 @@ impl SentinelSet {
         // tells the others of itself: one that hasn't heard of the new master would take that one for it.
         self.set_time("publish-period", "100");
         self.set_time("info-period", "500");
-        let is_settled =
-            || self.agreed().is_some() && self.running().all(|sentinel| self.knows_all(sentinel));
-        let done = eventually(PATIENCE, is_settled);
-        assert!(done, "the sentinels don't know all: {}", self.story());
+        wait_until("the sentinels to know all", PATIENCE, || {
+            self.agreed().is_some() && self.running().all(|sentinel| self.knows_all(sentinel))
+        });
         wait_until_caught_up(&self.members);
         self.set_time("publish-period", "2000");
         self.set_time("info-period", "10000");
@@ -155,7 +141,6 @@ impl SentinelSet {
             .filter(|sentinel| sentinel.is_running())
     }
 
-    /// Returns the configuration epoch and the master that a sentinel has.
     fn view(&self, sentinel: &Member) -> Option<(u64, usize)> {
         let ask = ["SENTINEL", "MASTER", NAME];
         let state: State = sentinel.try_query(&ask).ok()?;
@@ -202,18 +187,6 @@ impl SentinelSet {
             && sentinels.iter().filter(good).count() + 1 == self.running().count()
     }
 
-    /// What the sentinels know, for a test that fails.
-    fn story(&self) -> String {
-        let told = |sentinel: &Member| {
-            let ask = |what| sentinel.try_query::<Vec<State>>(&["SENTINEL", what, NAME]);
-            let master = sentinel.try_query::<State>(&["SENTINEL", "MASTER", NAME]);
-            format!("{master:?} {:?} {:?}", ask("REPLICAS"), ask("SENTINELS"))
-        };
-        let told: Vec<_> = self.running().map(told).collect();
-        told.join("\n")
-    }
-
-    /// Sets a time of the sentinels, in milliseconds.
     fn set_time(&self, name: &str, value: &str) {
         for sentinel in &self.sentinels {
             // Before Redis 7 it can't be set, and everything takes longer.

@@ -1,6 +1,5 @@
 //! What the servers of a set are configured to be.
 
-use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -10,14 +9,14 @@ use super::{Cluster, Replicated, SentinelSet};
 use crate::builder::Builder;
 use crate::{admin, certificates};
 
-/// Configures a [`Replicated`], a [`SentinelSet`] or a [`Cluster`].
 #[derive(Debug, Default)]
 pub struct Setup {
     server: Builder,
     sentinel: Builder,
     pub(super) password: Option<String>,
     pub(super) sentinel_password: Option<String>,
-    pub(super) tls: bool,
+    /// Of all servers, which copy them when they start.
+    certificates: Option<TempDir>,
     pub(super) proxied: bool,
     down_after: Option<Duration>,
     node_timeout: Option<Duration>,
@@ -43,20 +42,17 @@ impl Setup {
         self
     }
 
-    /// Adds ACL rules to the servers, such as `user lock on >secret ~* +@all`.
     pub fn acl(mut self, rules: &[&str]) -> Self {
         self.server = self.server.acl(rules);
         self
     }
 
-    /// Demands `password` of the default user of sentinels.
     pub fn sentinel_password(mut self, password: &str) -> Self {
         self.sentinel_password = Some(password.to_owned());
         self.sentinel = self.sentinel.password(password);
         self
     }
 
-    /// Adds ACL rules to the sentinels.
     pub fn sentinel_acl(mut self, rules: &[&str]) -> Self {
         self.sentinel = self.sentinel.acl(rules);
         self
@@ -64,7 +60,9 @@ impl Setup {
 
     /// Speaks TLS at all public addresses, and between servers. Each has a port without TLS, too, for the test.
     pub fn tls(mut self) -> Self {
-        self.tls = true;
+        let dir = tempfile::tempdir().expect("make a directory");
+        certificates::write(dir.path());
+        self.certificates = Some(dir);
         self
     }
 
@@ -102,48 +100,42 @@ impl Setup {
         self.down_after(OF_SENTINELS).node_timeout(OF_NODES)
     }
 
-    /// Starts a master and so many replicas, and waits until these have caught up.
     pub fn replicated(self, replicas: usize) -> Replicated {
         Replicated::start_with(self, replicas)
     }
 
-    /// Starts a master, two replicas and three sentinels, and waits until all know each other.
     pub fn sentinels(self) -> SentinelSet {
         SentinelSet::start_with(self)
     }
 
-    /// Starts three masters with a replica each, and waits until they are a cluster.
     pub fn cluster(self) -> Cluster {
         Cluster::start_with(self)
     }
 
-    /// Makes certificates for all servers, which copy them when they start.
-    pub(super) fn certificates(&self) -> Option<TempDir> {
-        self.tls.then(|| {
-            let dir = tempfile::tempdir().expect("make a directory");
-            certificates::write(dir.path());
-            dir
-        })
+    pub(super) fn has_tls(&self) -> bool {
+        self.certificates.is_some()
     }
 
-    /// Starts a master and so many replicas of it.
-    pub(super) fn servers(&self, replicas: usize, certificates: Option<&Path>) -> Vec<Member> {
-        let mut servers = vec![self.server(0, certificates, |builder| builder)];
+    fn with_tls(&self, builder: &Builder) -> Builder {
+        let builder = builder.clone();
+        match &self.certificates {
+            Some(dir) => builder.tls_of(dir.path()).config("tls-replication", "yes"),
+            None => builder,
+        }
+    }
+
+    pub(super) fn servers(&self, replicas: usize) -> Vec<Member> {
+        let mut servers = vec![self.server(0, |builder| builder)];
         let port = servers[0].public_port();
         for index in 1..=replicas {
-            servers.push(self.server(index, certificates, |builder| builder.replica_of(port)));
+            servers.push(self.server(index, |builder| builder.replica_of(port)));
         }
         servers
     }
 
     /// Starts the server `index`, with `more` in its configuration.
-    fn server(
-        &self,
-        index: usize,
-        certificates: Option<&Path>,
-        more: impl FnOnce(Builder) -> Builder,
-    ) -> Member {
-        let mut builder = with_tls(self.server.clone(), certificates);
+    fn server(&self, index: usize, more: impl FnOnce(Builder) -> Builder) -> Member {
+        let mut builder = self.with_tls(&self.server);
         if builder.guarded {
             let (user, password) = admin::LOGIN;
             builder = builder
@@ -160,10 +152,12 @@ impl Setup {
     }
 
     /// Starts the sentinel `index`, which watches the server at `port`.
-    pub(super) fn sentinel(&self, index: usize, certificates: Option<&Path>, port: u16) -> Member {
+    pub(super) fn sentinel(&self, index: usize, port: u16) -> Member {
         let down_after = self.down_after.unwrap_or(Duration::from_millis(600));
         let down_after = down_after.as_millis();
-        let mut builder = with_tls(self.sentinel.clone().sentinel(), certificates)
+        let mut builder = self
+            .with_tls(&self.sentinel)
+            .sentinel()
             .config("sentinel monitor", &format!("mymaster 127.0.0.1 {port} 2"))
             .config(
                 "sentinel down-after-milliseconds",
@@ -187,12 +181,12 @@ impl Setup {
     }
 
     /// Starts the node `index` of a cluster.
-    pub(super) fn node(&self, index: usize, certificates: Option<&Path>) -> Member {
+    pub(super) fn node(&self, index: usize) -> Member {
         let timeout = self.node_timeout.unwrap_or(Duration::from_millis(1500));
         let timeout = timeout.as_millis().to_string();
-        self.server(index, certificates, |builder| {
+        self.server(index, |builder| {
             let builder = builder.cluster().config("cluster-node-timeout", &timeout);
-            if self.tls {
+            if self.has_tls() {
                 builder.config("tls-cluster", "yes")
             } else {
                 builder
@@ -200,18 +194,16 @@ impl Setup {
         })
     }
 
-    /// Returns the part of a URL before its hosts.
     pub(super) fn scheme(&self, topology: &str) -> String {
-        let tls = if self.tls { "s" } else { "" };
+        let tls = if self.has_tls() { "s" } else { "" };
         let password = self.password.as_ref();
         let login = password.map_or_else(String::new, |password| format!(":{password}@"));
         format!("redis{tls}{topology}://{login}")
     }
 
-    /// Returns the part of a URL after its path, of servers among which `first` is.
     pub(super) fn parameters(&self, first: &Member) -> String {
         let ca = self
-            .tls
+            .has_tls()
             .then(|| format!("ca={}", first.ca_file().display()));
         let sentinel = self.sentinel_password.as_ref();
         let sentinel = sentinel.map(|password| format!("sentinel_password={password}"));
@@ -223,14 +215,6 @@ impl Setup {
     }
 }
 
-fn with_tls(builder: Builder, certificates: Option<&Path>) -> Builder {
-    match certificates {
-        Some(dir) => builder.tls_of(dir).config("tls-replication", "yes"),
-        None => builder,
-    }
-}
-
-/// Returns the public addresses, with commas between.
 pub(super) fn hosts(members: &[Member]) -> String {
     let hosts: Vec<_> = members
         .iter()

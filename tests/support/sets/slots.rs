@@ -13,10 +13,6 @@ pub fn slot_of(key: &str) -> u16 {
 }
 
 /// Returns a short word which is in `slot`: the first by number.
-///
-/// # Panics
-///
-/// If there is no such slot.
 pub fn tag_in(slot: u16) -> String {
     assert!(slot < SLOTS, "there is no slot {slot}");
     (0_u32..)

@@ -15,11 +15,6 @@ use std::sync::OnceLock;
 
 use super::server::runs;
 
-/// Where its jars are.
-///
-/// # Panics
-///
-/// If there are none, or no Java.
 fn jars() -> &'static str {
     static JARS: OnceLock<String> = OnceLock::new();
     JARS.get_or_init(|| {

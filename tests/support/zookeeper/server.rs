@@ -16,10 +16,8 @@ use crate::wait_until;
 /// Short, so that one which hangs doesn't keep a test from asking the others.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// A server of ZooKeeper.
 pub type ZooKeeper = Server<ZooKeeperKind>;
 
-/// An ensemble of ZooKeeper.
 pub type Ensemble = ServerSet<ZooKeeperKind>;
 
 /// How clients speak with a server of ZooKeeper.
@@ -30,12 +28,10 @@ pub struct ZooKeeperKind {
 }
 
 impl ZooKeeper {
-    /// Starts a server whose sessions last for 200 ms to 2 s.
     pub fn start() -> Self {
         Self::setup().start()
     }
 
-    /// Returns a configuration to change.
     pub fn setup() -> ZooKeeperSetup {
         ZooKeeperSetup::new()
     }
@@ -81,7 +77,6 @@ impl ZooKeeper {
         Some(answer)
     }
 
-    /// Returns the ids of the sessions that are connected to this server.
     pub fn sessions(&self) -> Vec<i64> {
         let answer = self.word("cons").unwrap_or_default();
         let ids = answer.lines().filter_map(|line| {
@@ -92,7 +87,6 @@ impl ZooKeeper {
         ids.collect()
     }
 
-    /// Opens a session of the test's own.
     #[track_caller]
     pub fn session(&self) -> RawSession {
         RawSession::open(self.own_addr(), Duration::from_secs(30))
@@ -144,7 +138,6 @@ impl ZooKeeper {
 }
 
 impl Ensemble {
-    /// Starts so many servers.
     pub fn of(members: usize) -> Self {
         ZooKeeperSetup::new().ensemble(members)
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::wait_until;
 
-/// How long a server may look for its leader.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What a session is closed by.
@@ -25,13 +24,11 @@ pub struct RawSession {
 }
 
 impl RawSession {
-    /// Opens one that lasts for so long, as far as the server allows.
     #[track_caller]
     pub fn open(addr: SocketAddr, timeout: Duration) -> Self {
         Self::connect(addr, timeout, 0, [0; 16])
     }
 
-    /// Goes on with another's session, unless it has ended already.
     #[track_caller]
     pub(super) fn take_over(addr: SocketAddr, id: i64) -> Option<Self> {
         let session = Self::connect(addr, TIMEOUT, id, password(id));
@@ -74,7 +71,6 @@ impl RawSession {
         })
     }
 
-    /// Returns its id.
     pub fn id(&self) -> i64 {
         self.id
     }
@@ -91,24 +87,20 @@ impl RawSession {
         self.finish(&call).map(|mut answer| answer.text())
     }
 
-    /// Deletes a node.
     pub fn delete(&mut self, path: &str) -> Result<(), i32> {
         let mut call = self.begin(2);
         call.text(path).int(-1);
         self.finish(&call).map(drop)
     }
 
-    /// Returns what a node holds.
     pub fn get(&mut self, path: &str) -> Result<String, i32> {
         self.node(path).map(|(data, _)| data)
     }
 
-    /// Returns how often a node was changed since it was made.
     pub fn version(&mut self, path: &str) -> Result<i32, i32> {
         self.node(path).map(|(_, version)| version)
     }
 
-    /// What it holds, and its version.
     fn node(&mut self, path: &str) -> Result<(String, i32), i32> {
         let mut call = self.begin(4);
         call.text(path).flag(false);
@@ -119,14 +111,12 @@ impl RawSession {
         Ok((data, answer.int()))
     }
 
-    /// Changes what a node holds.
     pub fn set(&mut self, path: &str, data: &str) -> Result<(), i32> {
         let mut call = self.begin(5);
         call.text(path).text(data).int(-1);
         self.finish(&call).map(drop)
     }
 
-    /// Returns the names of the nodes in a node.
     pub fn children(&mut self, path: &str) -> Result<Vec<String>, i32> {
         let mut call = self.begin(8);
         call.text(path).flag(false);
@@ -134,7 +124,6 @@ impl RawSession {
         Ok((0..answer.int()).map(|_| answer.text()).collect())
     }
 
-    /// Returns whether there is such a node.
     pub fn exists(&mut self, path: &str) -> bool {
         let mut call = self.begin(3);
         call.text(path).flag(false);
@@ -143,7 +132,6 @@ impl RawSession {
         found.is_ok()
     }
 
-    /// Ends it, and with it its ephemeral nodes.
     pub fn close(self) {
         self.try_close().expect("it hasn't ended");
     }
@@ -185,7 +173,6 @@ fn password(id: i64) -> [u8; 16] {
     password
 }
 
-/// What is sent.
 #[derive(Debug, Default)]
 struct Packet(Vec<u8>);
 
@@ -222,7 +209,6 @@ impl Packet {
     }
 }
 
-/// What was received, from where it wasn't read yet.
 struct Answer(std::vec::IntoIter<u8>);
 
 impl Answer {

@@ -14,7 +14,6 @@ use crate::peers::Peers;
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// Configures a [`ZooKeeper`] or an [`Ensemble`].
 #[derive(Clone, Debug, Default)]
 pub struct ZooKeeperSetup {
     proxied: bool,
@@ -38,13 +37,11 @@ impl ZooKeeperSetup {
         self
     }
 
-    /// Puts a proxy in front of each server for its clients, and two for the other servers.
     pub fn proxies(mut self) -> Self {
         self.proxied = true;
         self
     }
 
-    /// Speaks TLS with clients.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
@@ -62,23 +59,16 @@ impl ZooKeeperSetup {
         self
     }
 
-    /// Sets a property of the Java program.
     pub fn property(mut self, name: &str, value: &str) -> Self {
         self.properties.push(format!("-D{name}={value}"));
         self
     }
 
-    /// Starts one server and waits until it answers.
-    ///
-    /// # Panics
-    ///
-    /// If there is no program to start, or it doesn't start; the message has its log.
     pub fn start(self) -> ZooKeeper {
         let [server] = <[_; 1]>::try_from(self.start_members(1)).expect("one");
         server
     }
 
-    /// Starts so many, and waits until one leads the others.
     pub fn ensemble(self, members: usize) -> Ensemble {
         Ensemble::of_members(self.start_members(members))
     }
@@ -105,7 +95,6 @@ impl ZooKeeperSetup {
         Front::new(2, Protocol::ZooKeeper, self.tls, peers)
     }
 
-    /// Writes what the server `index` needs into `dir`.
     pub(super) fn write(&self, dir: &Path, index: usize, front: &Front, members: &[String]) {
         let data = dir.join("data");
         fs::create_dir(&data).expect("make a directory");
@@ -154,7 +143,6 @@ impl ZooKeeperSetup {
     }
 }
 
-/// How a member is written whose ports for the others are these.
 fn at(ports: impl Iterator<Item = u16>) -> String {
     let mut text = String::from("127.0.0.1");
     ports.for_each(|port| text += &format!(":{port}"));

@@ -8,12 +8,10 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use super::faults::{FAULTS, Fault};
-use super::history::{self, Event, History, What, now};
-use super::names::COUNTER;
+use super::history::{self, Event, History, What};
 use super::program::Program;
-use super::servers::{Servers, Who};
-use super::topology::Topology;
-use super::worker::Told;
+use super::servers::{Servers, Topology};
+use super::worker::{COUNTER, Told};
 use support::{Child, eventually};
 
 const WORKERS: u32 = 4;
@@ -21,34 +19,34 @@ const STARTS_WITHIN: Duration = Duration::from_secs(30);
 /// In the end each thread has each lock once more, and the program runs a command.
 const ENDS_WITHIN: Duration = Duration::from_secs(90);
 
-/// A run.
 pub(crate) struct Driver<'a> {
     dir: &'a Path,
+    program_of_workers: &'a Path,
     pub(crate) servers: Servers,
     pub(crate) workers: Vec<Worker>,
     pub(crate) program: Program,
     pub(crate) rng: Rng,
     pub(crate) ttl: Duration,
     history: History,
-    /// The number of the last worker.
     last: u32,
 }
 
-/// A process that locks.
 pub(crate) struct Worker {
-    pub(crate) number: u32,
+    number: u32,
     pub(crate) child: Child,
 }
 
 /// Lets workers work while faults are fired for so long. Gives what happened.
-pub(crate) fn run(topology: Topology, dir: &Path, seed: u64, time: Duration) -> Vec<Event> {
-    let mut driver = Driver::start(topology, dir, seed);
+pub(crate) fn run(
+    topology: Topology,
+    dir: &Path,
+    program: &Path,
+    seed: u64,
+    time: Duration,
+) -> Vec<Event> {
+    let mut driver = Driver::start(topology, dir, program, seed);
     driver.torment(time);
     driver.end();
-    driver.tell(What::Run {
-        topology: topology.name().to_owned(),
-        seconds: time.as_secs(),
-    });
     history::read(dir).expect("read history")
 }
 
@@ -58,29 +56,21 @@ fn faults(topology: Topology) -> Vec<Fault> {
     let is_named = |name: &str| named.is_empty() || named.split(',').any(|one| one == name);
     let mut all = FAULTS.to_vec();
     all.retain(|fault| fault.is_on(topology) && is_named(fault.name));
-    let there = |name: &&str| all.iter().all(|fault| fault.name != *name);
-    for name in named
-        .split(',')
-        .filter(|name| !name.is_empty())
-        .filter(there)
-    {
-        println!("torture: there is no fault {name:?} here");
-    }
+    assert!(!all.is_empty(), "there is no fault {named:?} here");
     all
 }
 
 impl<'a> Driver<'a> {
-    fn start(topology: Topology, dir: &'a Path, seed: u64) -> Self {
-        let mut rng = Rng::with_seed(seed);
-        let servers = Servers::start(topology, dir);
-        let url = servers.url(Who::Program);
+    fn start(topology: Topology, dir: &'a Path, program: &'a Path, seed: u64) -> Self {
+        let (servers, ttl) = (Servers::start(topology, dir), topology.ttl());
         let mut driver = Driver {
             dir,
+            program_of_workers: program,
             workers: Vec::new(),
-            program: Program::start(dir, url, topology.ttl(), rng.u64(..)),
+            program: Program::start(dir, program, &servers.url_of_program(), ttl),
             servers,
-            rng,
-            ttl: topology.ttl(),
+            rng: Rng::with_seed(seed),
+            ttl,
             history: History::open(dir, "driver", 0).expect("write history"),
             last: 0,
         };
@@ -91,26 +81,33 @@ impl<'a> Driver<'a> {
         driver
     }
 
-    pub(crate) fn new_worker(&mut self) -> Worker {
+    fn new_worker(&mut self) -> Worker {
         self.last += 1;
         let told = Told {
             dir: self.dir.to_owned(),
             number: self.last,
-            url: self.servers.url(Who::Worker),
+            url: self.servers.url(),
             ttl: self.ttl,
-            io_timeout: self.servers.topology().io_timeout(),
+            io_timeout: self.servers.topology.io_timeout(),
             seed: self.rng.u64(..),
         };
         Worker {
             number: self.last,
-            child: told.start(),
+            child: told.start(self.program_of_workers),
         }
+    }
+
+    pub(crate) fn kill_worker(&mut self, index: usize) {
+        self.history
+            .tell_of(self.workers[index].number, What::Killed);
+        self.workers[index].child.kill();
+        self.workers[index] = self.new_worker();
     }
 
     /// Fires faults for so long, all of them before one comes again.
     fn torment(&mut self, time: Duration) {
         let end = Instant::now() + time;
-        let mut faults = faults(self.servers.topology());
+        let mut faults = faults(self.servers.topology);
         let mut order = Vec::new();
         while Instant::now() < end {
             if order.is_empty() {
@@ -157,16 +154,5 @@ impl<'a> Driver<'a> {
 
     fn tell(&self, what: What) {
         self.history.tell(0, "", what);
-    }
-
-    /// What happens to a worker now.
-    pub(crate) fn tell_of(&self, process: u32, what: What) {
-        self.history.write(&Event {
-            at: now(),
-            process,
-            call: 0,
-            name: String::new(),
-            what,
-        });
     }
 }

@@ -3,14 +3,12 @@
 use std::thread;
 use std::time::Duration;
 
-use fastrand::Rng;
+use rustix::process::Signal;
 
 use super::driver::Driver;
-use super::history::What;
-use super::names::NAMES;
-use super::program::Program;
-use super::servers::{How, Place, Set};
-use super::topology::Topology::{self, Cluster, Etcd, File, Replicas, Sentinel, Single, ZooKeeper};
+use super::servers::Topology::{self, Cluster, Etcd, File, Sentinel, Single, ZooKeeper};
+use super::servers::{How, Place};
+use super::worker::NAMES;
 use support::{Fault as OnNetwork, Kind, RedisServer, Server, ServerSet};
 
 /// A fault. None of them excuses anything.
@@ -18,13 +16,12 @@ use support::{Fault as OnNetwork, Kind, RedisServer, Server, ServerSet};
 pub(crate) struct Fault {
     pub(crate) name: &'static str,
     on: &'static [Topology],
-    /// Breaks something, waits, and mends it. Says whether it was there to be hit.
     pub(crate) fire: fn(&mut Driver<'_>) -> bool,
 }
 
-const EVERYWHERE: &[Topology] = &[Single, Replicas, Sentinel, Cluster, Etcd, ZooKeeper, File];
-const REDIS: &[Topology] = &[Single, Replicas, Sentinel, Cluster];
-const SETS: &[Topology] = &[Replicas, Sentinel, Cluster];
+const EVERYWHERE: &[Topology] = &[Single, Sentinel, Cluster, Etcd, ZooKeeper, File];
+const REDIS: &[Topology] = &[Single, Sentinel, Cluster];
+const SETS: &[Topology] = &[Sentinel, Cluster];
 const ELECTING: &[Topology] = &[Etcd, ZooKeeper];
 
 const fn fault(
@@ -41,9 +38,9 @@ pub(crate) const FAULTS: [Fault; 18] = [
     fault("stop worker past ttl", EVERYWHERE, |driver| stop_worker(driver, 1.1, 2.1)),
     fault("kill worker", EVERYWHERE, kill_worker),
     fault("stop program", EVERYWHERE, stop_program),
-    fault("kill program", EVERYWHERE, |driver| hit_program(driver, Program::kill)),
-    fault("kill watchdog", EVERYWHERE, |driver| hit_program(driver, Program::kill_watchdog)),
-    fault("cut program off", &[Single, Replicas], cut_program_off),
+    fault("kill program", EVERYWHERE, kill_program),
+    fault("kill watchdog", EVERYWHERE, kill_watchdog),
+    fault("cut program off", &[Single], cut_program_off),
     fault("connections cut", REDIS, cut_connections),
     fault("script flush", REDIS, |driver| tell_masters(driver, &["SCRIPT", "FLUSH"])),
     fault("stop server", REDIS, stop_server),
@@ -65,19 +62,19 @@ impl Fault {
     }
 }
 
-/// A part of it, by chance: between these.
-fn part(rng: &mut Rng, of: Duration, least: f64, most: f64) -> Duration {
-    of.mul_f64(least + (most - least) * rng.f64())
+/// A part of the ttl, by chance: between these.
+fn part(driver: &mut Driver<'_>, least: f64, most: f64) -> Duration {
+    driver
+        .ttl
+        .mul_f64(least + (most - least) * driver.rng.f64())
 }
 
-/// With so many threads it nearly always has a lock, and waits for another.
 fn any_worker(driver: &mut Driver<'_>) -> usize {
     driver.rng.usize(..driver.workers.len())
 }
 
 fn stop_worker(driver: &mut Driver<'_>, least: f64, most: f64) -> bool {
-    let time = part(&mut driver.rng, driver.ttl, least, most);
-    let any = any_worker(driver);
+    let (time, any) = (part(driver, least, most), any_worker(driver));
     let worker = &driver.workers[any].child;
     worker.stop();
     thread::sleep(time);
@@ -85,55 +82,52 @@ fn stop_worker(driver: &mut Driver<'_>, least: f64, most: f64) -> bool {
     true
 }
 
-/// Another is started in its place.
 fn kill_worker(driver: &mut Driver<'_>) -> bool {
     let any = any_worker(driver);
-    driver.tell_of(driver.workers[any].number, What::Killed);
-    driver.workers[any].child.kill();
-    driver.workers[any] = driver.new_worker();
+    driver.kill_worker(any);
     true
 }
 
 /// But not its watchdog.
 fn stop_program(driver: &mut Driver<'_>) -> bool {
-    let time = part(&mut driver.rng, driver.ttl, 1.5, 2.5);
-    hit_program(driver, |program| {
-        program.stop();
-        thread::sleep(time);
-        program.go_on()
-    })
+    let time = part(driver, 1.5, 2.5);
+    let Some(pid) = driver.program.with_command() else {
+        return false;
+    };
+    let is_hit = driver.program.signal(pid, Signal::STOP);
+    thread::sleep(time);
+    is_hit && driver.program.signal(pid, Signal::CONT)
 }
 
 /// While its command runs, anywhere in the lease.
-fn hit_program(driver: &mut Driver<'_>, hit: impl FnOnce(&Program) -> bool) -> bool {
-    let after = part(&mut driver.rng, driver.ttl, 0.0, 0.3);
-    driver.program.await_command();
+fn kill_program(driver: &mut Driver<'_>) -> bool {
+    let (after, found) = (part(driver, 0.0, 0.3), driver.program.with_command());
     thread::sleep(after);
-    hit(&driver.program)
+    found.is_some_and(|pid| driver.program.signal(pid, Signal::KILL))
 }
 
-/// It reaches the server no more.
+fn kill_watchdog(driver: &mut Driver<'_>) -> bool {
+    let (after, found) = (part(driver, 0.0, 0.3), driver.program.with_command());
+    thread::sleep(after);
+    found.is_some_and(|pid| driver.program.kill_watchdog(pid))
+}
+
 fn cut_program_off(driver: &mut Driver<'_>) -> bool {
-    let time = part(&mut driver.rng, driver.ttl, 1.5, 2.5);
-    driver.program.await_command();
-    let Some(entrance) = driver.servers.entrance_of_program() else {
-        return false;
+    let time = part(driver, 1.5, 2.5);
+    let Place::Single(_, proxy) = &driver.servers.place else {
+        unreachable!("it is fired on one server");
     };
-    entrance.set(OnNetwork::BlackHole);
+    if driver.program.with_command().is_none() {
+        return false;
+    }
+    proxy.set(OnNetwork::BlackHole);
     thread::sleep(time);
-    entrance.set(OnNetwork::None);
+    proxy.set(OnNetwork::None);
     true
 }
 
-fn redis<'a>(driver: &'a Driver<'_>) -> &'a Set {
-    match &driver.servers.place {
-        Place::Redis(set) => set,
-        other => unreachable!("{other:?} is no Redis"),
-    }
-}
-
 fn tell_masters(driver: &Driver<'_>, words: &[&str]) -> bool {
-    let masters = redis(driver).masters().into_iter();
+    let masters = driver.servers.place.masters().into_iter();
     let told = masters.map(|one| one.try_query::<()>(words).is_ok());
     !told.collect::<Vec<_>>().contains(&false)
 }
@@ -146,12 +140,12 @@ fn cut_connections(driver: &mut Driver<'_>) -> bool {
 
 fn any_master<'a>(driver: &'a mut Driver<'_>) -> &'a RedisServer {
     let choice = driver.rng.usize(..);
-    let masters = redis(driver).masters();
+    let masters = driver.servers.place.masters();
     masters[choice % masters.len()]
 }
 
 fn stop_server(driver: &mut Driver<'_>) -> bool {
-    let time = part(&mut driver.rng, driver.ttl, 0.05, 0.8);
+    let time = part(driver, 0.05, 0.8);
     let server = any_master(driver);
     server.stop();
     thread::sleep(time);
@@ -166,18 +160,11 @@ fn restart_server(driver: &mut Driver<'_>) -> bool {
 
 fn fail_over(driver: &mut Driver<'_>, how: How) -> bool {
     let name = NAMES[driver.rng.usize(..NAMES.len())];
-    let (pause, cuts_off) = (
-        part(&mut driver.rng, driver.ttl, 0.0, 1.0),
-        driver.rng.bool(),
-    );
-    redis(driver).fail_over(name, how, |master| {
-        driver.servers.lead_to(master.addr(), cuts_off);
-        thread::sleep(pause);
-    });
+    let pause = part(driver, 0.0, 1.0);
+    driver.servers.place.fail_over(name, how, pause);
     true
 }
 
-/// What happens to members that elect who leads.
 #[derive(Clone, Copy, Debug)]
 enum Hit {
     LeaderKilled,
@@ -187,7 +174,7 @@ enum Hit {
 }
 
 fn hit_members(driver: &mut Driver<'_>, hit: Hit) -> bool {
-    let pause = part(&mut driver.rng, driver.ttl, 0.0, 1.0);
+    let pause = part(driver, 0.0, 1.0);
     match &driver.servers.place {
         Place::Etcd(set) => hit.fire(set, pause),
         Place::ZooKeeper(set) => hit.fire(set, pause),
@@ -197,7 +184,6 @@ fn hit_members(driver: &mut Driver<'_>, hit: Hit) -> bool {
 }
 
 impl Hit {
-    /// It is over when one leads again.
     fn fire<K: Kind>(self, set: &ServerSet<K>, pause: Duration) {
         let leader = set.leader();
         let follower = (leader + 1) % set.members().len();
@@ -222,7 +208,7 @@ impl Hit {
             }
             Hit::AllRestarted => {
                 let members = set.members().iter();
-                members.clone().for_each(Server::kill);
+                members.clone().for_each(|member| member.kill());
                 members.for_each(Server::launch_again);
             }
         }

@@ -14,61 +14,55 @@ use serde::{Deserialize, Serialize};
 /// The process of all commands that `crosslock run` runs. Others have the number of a worker, and the driver zero.
 pub const COMMANDS: u32 = u32::MAX;
 
-/// What happened, when, and to whom.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// Nanoseconds since boot.
     pub at: u64,
     /// The number of a worker: one that is started in place of another has its own.
     pub process: u32,
-    /// The number of the call in its process.
     pub call: u32,
-    /// Of the lock.
     pub name: String,
     pub what: What,
 }
 
-/// What an event tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// A call has got the lock. `until` is when its lease ends, or zero if it has ended.
-    Held { mode: Mode, token: u64, until: u64 },
+    Held {
+        mode: Mode,
+        token: u64,
+        until: u64,
+    },
     /// A holder has found its guard valid.
-    Valid { until: u64 },
-    /// A holder has found this value.
+    Valid {
+        until: u64,
+    },
     Found(u64),
     /// A holder is about to release the lock, and the value that it has increased with it.
-    Releasing { increased: bool },
+    Releasing {
+        increased: bool,
+    },
     /// It has: ok, dropped, or the error.
     Released(String),
-    /// A call has failed with this error.
     Failed(String),
     /// The driver is about to kill this worker.
     Killed,
-    /// A fault was fired, and has hit.
     Fault(String),
     /// What didn't end.
     Stuck(String),
     /// What stayed behind.
     Left(String),
-    /// The value when all workers had ended.
     Stored(u64),
-    /// What was run, and for how many seconds faults were fired.
-    Run { topology: String, seconds: u64 },
 }
 
-/// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     Exclusive,
     Read,
-    /// So many permits.
     Permits(u32),
     /// Exclusively, by a command of `crosslock run`, which writes as long as it lives.
     Command,
 }
 
-/// Nanoseconds since boot.
 pub fn now() -> u64 {
     let now = Duration::try_from(clock_gettime(ClockId::Boottime)).expect("it began at zero");
     now.as_nanos().try_into().expect("no centuries")
@@ -89,25 +83,27 @@ impl History {
         Ok(History { file, process })
     }
 
-    /// Writes that this happens now.
     pub fn tell(&self, call: u32, name: &str, what: What) {
         self.tell_at(now(), call, name, what);
     }
 
-    /// Writes an event of this process, in one write.
     pub fn tell_at(&self, at: u64, call: u32, name: &str, what: What) {
-        self.write(&Event {
+        self.write(at, self.process, call, name, what);
+    }
+
+    pub fn tell_of(&self, process: u32, what: What) {
+        self.write(now(), process, 0, "", what);
+    }
+
+    fn write(&self, at: u64, process: u32, call: u32, name: &str, what: What) {
+        let event = Event {
             at,
-            process: self.process,
+            process,
             call,
             name: name.to_owned(),
             what,
-        });
-    }
-
-    /// Writes an event of any process.
-    pub fn write(&self, event: &Event) {
-        let line = serde_json::to_string(event).expect("numbers and texts") + "\n";
+        };
+        let line = serde_json::to_string(&event).expect("numbers and texts") + "\n";
         let written = (&self.file).write_all(line.as_bytes());
         written.expect("write history");
     }

@@ -2,6 +2,23 @@
 //!
 //! `docs/testing.md` says which variables it reads.
 
-fn main() -> std::process::ExitCode {
-    crosslock_torture::main()
+use std::path::Path;
+
+use crosslock_torture::{Topology, torture};
+
+macro_rules! torture_each {
+    ($($test:ident: $topology:ident,)*) => {
+        $(#[test] fn $test() {
+            torture(Topology::$topology, Path::new(env!("CARGO_BIN_EXE_torture-worker")));
+        })*
+    };
+}
+
+torture_each! {
+    single: Single,
+    sentinel: Sentinel,
+    cluster: Cluster,
+    etcd: Etcd,
+    zookeeper: ZooKeeper,
+    file: File,
 }

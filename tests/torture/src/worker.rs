@@ -1,36 +1,38 @@
 //! A process that locks, looks at its guard, writes down what it sees, and releases, until it is told to end.
 
-mod task;
-
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{Error, Locker, MutexGuard, Result};
+use crosslock::{Error, LockGuard, Locker, MutexGuard, Result};
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-use self::task::{Guard, How, Task};
-use super::history::{History, What, now};
-use super::names::LONG;
-use support::{Child, eventually, hear, is_child, say, sockets, threads_named};
+use super::history::{History, Mode, What, now};
+use support::{Child, eventually, hear, say, sockets, threads_named};
+
+/// Held for a moment.
+const SHORT: &str = "short";
+/// Held for so long that it is renewed; also by the command of `crosslock run`.
+pub(crate) const LONG: &str = "long";
+/// Read by many, written by one.
+const SHARED: &str = "shared";
+/// Protects a number, which is increased.
+pub(crate) const COUNTER: &str = "counter";
+const PERMITS: &str = "permits";
+pub(crate) const MOST_PERMITS: u32 = 3;
+
+pub(crate) const NAMES: [&str; 5] = [SHORT, LONG, SHARED, COUNTER, PERMITS];
 
 const THREADS: u64 = 4;
-/// How often a holder looks at its guard.
 const BEAT: Duration = Duration::from_millis(10);
 /// What refuses at once would be asked very often.
 const PAUSE: Duration = Duration::from_millis(10);
-
-const ENTRY: &str = "torture worker";
 const TOLD: &str = "TORTURE_WORKER";
 
-pub(crate) fn is_worker() -> bool {
-    is_child(ENTRY)
-}
-
-/// What the driver tells a worker.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Told {
     pub(crate) dir: PathBuf,
@@ -42,15 +44,9 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Starts a worker of a run.
-    pub(crate) fn start(&self) -> Child {
+    pub(crate) fn start(&self, program: &Path) -> Child {
         let told = serde_json::to_string(self).expect("numbers and texts");
-        Child::spawn_self(ENTRY, &[(TOLD, &told)])
-    }
-
-    fn read() -> Self {
-        let told = env::var(TOLD).expect("the driver sets it");
-        serde_json::from_str(&told).expect("the driver writes it")
+        Child::spawn_by(Command::new(program), "torture worker", &[(TOLD, &told)])
     }
 
     /// Opens, also while the server is away.
@@ -70,9 +66,9 @@ impl Told {
     }
 }
 
-/// The worker's `main`.
-pub(crate) fn run() {
-    let told = Told::read();
+pub fn run() {
+    let told = env::var(TOLD).expect("the driver sets it");
+    let told: Told = serde_json::from_str(&told).expect("the driver writes it");
     let file = format!("worker-{}", told.number);
     let history = History::open(&told.dir, &file, told.number).expect("write history");
     let before = sockets();
@@ -115,11 +111,98 @@ fn tell_what_is_left(history: &History, sockets_before: usize) {
     }
 }
 
-/// One thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Lock(&'static str),
+    Read,
+    Write,
+    Count,
+    Permits(u32),
+}
+
+enum Guard {
+    Lock(LockGuard),
+    Value(MutexGuard<u64>),
+}
+
+impl Task {
+    const ALL: [Task; 7] = [
+        Task::Lock(SHORT),
+        Task::Lock(LONG),
+        Task::Read,
+        Task::Write,
+        Task::Count,
+        Task::Permits(1),
+        Task::Permits(MOST_PERMITS - 1),
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Task::Lock(name) => name,
+            Task::Read | Task::Write => SHARED,
+            Task::Count => COUNTER,
+            Task::Permits(_) => PERMITS,
+        }
+    }
+
+    fn mode(self) -> Mode {
+        match self {
+            Task::Read => Mode::Read,
+            Task::Permits(count) => Mode::Permits(count),
+            _ => Mode::Exclusive,
+        }
+    }
+
+    fn call(self, locker: &Locker, timeout: Option<Duration>) -> Result<Option<Guard>> {
+        let guard = match (self, timeout) {
+            (Task::Lock(name), None) => locker.lock(name).map(Some),
+            (Task::Lock(name), Some(time)) => locker.try_lock_for(name, time),
+            (Task::Read, None) => locker.read(SHARED).map(Some),
+            (Task::Read, Some(time)) => locker.try_read_for(SHARED, time),
+            (Task::Write, None) => locker.write(SHARED).map(Some),
+            (Task::Write, Some(time)) => locker.try_write_for(SHARED, time),
+            (Task::Permits(count), None) => {
+                let permits = locker.semaphore(PERMITS, MOST_PERMITS)?;
+                permits.acquire_many(count).map(Some)
+            }
+            (Task::Permits(count), Some(time)) => {
+                let permits = locker.semaphore(PERMITS, MOST_PERMITS)?;
+                permits.try_acquire_many_for(count, time)
+            }
+            (Task::Count, None) => {
+                let guard = locker.mutex(COUNTER, 0u64)?.lock()?;
+                return Ok(Some(Guard::Value(guard)));
+            }
+            (Task::Count, Some(time)) => {
+                let guard = locker.mutex(COUNTER, 0u64)?.try_lock_for(time)?;
+                return Ok(guard.map(Guard::Value));
+            }
+        };
+        Ok(guard?.map(Guard::Lock))
+    }
+}
+
+impl Guard {
+    fn lease(&self) -> &LockGuard {
+        match self {
+            Guard::Lock(guard) => guard,
+            Guard::Value(guard) => MutexGuard::lease(guard),
+        }
+    }
+
+    /// When the lease ends; zero when it isn't valid. `at` was read before.
+    fn valid_until(&self, at: u64) -> u64 {
+        match u64::try_from(self.lease().remaining().as_nanos()) {
+            Ok(0) => 0,
+            Ok(remaining) => at.saturating_add(remaining),
+            Err(_) => u64::MAX,
+        }
+    }
+}
+
 struct Worker<'a> {
     locker: &'a Locker,
     history: &'a History,
-    /// Whether the run is over.
     ends: &'a AtomicBool,
     /// The number of the next call.
     calls: &'a AtomicU32,
@@ -131,27 +214,30 @@ impl Worker<'_> {
     /// In the end it has each lock once more, so that a lock which nobody can have any more keeps it from ending.
     fn work(mut self) {
         while !self.ends.load(Relaxed) {
-            let (task, how) = (Task::any(&mut self.rng), How::any(&mut self.rng, self.ttl));
-            self.call(task, how);
+            let task = Task::ALL[self.rng.usize(..Task::ALL.len())];
+            let timeout = match self.rng.u8(0..4) {
+                0 => Some(Duration::ZERO),
+                1 => Some(self.ttl.mul_f64(self.rng.f64())),
+                _ => None,
+            };
+            self.call(task, timeout);
             thread::sleep(Duration::from_micros(self.rng.u64(0..3000)));
         }
         for task in Task::ALL {
-            while !self.call(task, How::Lock) {}
+            while !self.call(task, None) {}
         }
     }
 
-    /// Says whether it had the lock.
-    fn call(&mut self, task: Task, how: How) -> bool {
+    fn call(&mut self, task: Task, timeout: Option<Duration>) -> bool {
         let call = self.calls.fetch_add(1, Relaxed);
-        let tell = |what| self.history.tell(call, task.name(), what);
-        let outcome = task.call(self.locker, how);
+        let outcome = task.call(self.locker, timeout);
         let at = now();
         match outcome {
             Ok(Some(guard)) => {
                 let held = What::Held {
                     mode: task.mode(),
                     token: guard.lease().fencing_token(),
-                    until: valid_until(at, &guard),
+                    until: guard.valid_until(at),
                 };
                 self.history.tell_at(at, call, task.name(), held);
                 self.hold(call, task, &guard);
@@ -160,7 +246,8 @@ impl Worker<'_> {
             }
             Ok(None) => {}
             Err(error) => {
-                tell(What::Failed(kind(&error)));
+                let failed = What::Failed(kind(&error));
+                self.history.tell(call, task.name(), failed);
                 thread::sleep(PAUSE);
             }
         }
@@ -168,17 +255,16 @@ impl Worker<'_> {
     }
 
     fn hold(&mut self, call: u32, task: Task, guard: &Guard) {
-        let tell = |what| self.history.tell(call, task.name(), what);
+        let history = self.history;
         if let Guard::Value(value) = guard {
-            tell(What::Found(**value));
+            history.tell(call, task.name(), What::Found(**value));
         }
         let end = Instant::now() + self.pause(task);
         loop {
             let at = now();
-            let until = valid_until(at, guard);
+            let until = guard.valid_until(at);
             if until > 0 {
-                self.history
-                    .tell_at(at, call, task.name(), What::Valid { until });
+                history.tell_at(at, call, task.name(), What::Valid { until });
             }
             let left = end.saturating_duration_since(Instant::now());
             // Others wait for it when the run is over.
@@ -228,21 +314,10 @@ fn said(outcome: Result<()>) -> String {
     outcome.map_or_else(|error| kind(&error), |()| "ok".to_owned())
 }
 
-/// What a history says of an error.
 fn kind(error: &Error) -> String {
-    let kind = match error {
-        Error::Lost { .. } => "lost",
-        Error::Unavailable { .. } => "unavailable",
-        _ => return error.to_string(),
-    };
-    kind.to_owned()
-}
-
-/// When the lease ends; zero when it isn't valid. `at` was read before.
-fn valid_until(at: u64, guard: &Guard) -> u64 {
-    match u64::try_from(guard.lease().remaining().as_nanos()) {
-        Ok(0) => 0,
-        Ok(remaining) => at.saturating_add(remaining),
-        Err(_) => u64::MAX,
+    match error {
+        Error::Lost { .. } => "lost".to_owned(),
+        Error::Unavailable { .. } => "unavailable".to_owned(),
+        _ => error.to_string(),
     }
 }
