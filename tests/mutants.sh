@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Shows that the tests find a library that is broken. Each file of tests/mutants/ is a patch that breaks one thing. It is
-# applied to a copy of the library, and there what the patch names must find it: simulated worlds, a test, or the torture
-# program.
+# applied to a copy of the library, and there what the patch names must find it: simulated worlds, or a test.
 #
 #   ./tests/mutants.sh              # the library as it is, which must pass, and all mutants
 #   ./tests/mutants.sh MUTANT...    # some of them; `none` is the library as it is
@@ -22,20 +21,14 @@ fail() { printf '%s\n' "$*" >&2; exit 1; }
 # What a mutant's patch says in the line `# KEY: ...`.
 says() { sed -n "s/^# $2: *//p;/^diff /q" "$patches/$1.patch"; }
 
-# What finds a mutant.
-finder_of() {
-  local finder
-  for finder in simulation test; do
-    [ -z "$(says "$1" "$finder")" ] || { echo "$finder"; return; }
-  done
-  echo torture
-}
+# What finds a mutant, and looks at the library as it is.
+finder_of() { if [ "$1" = none ] || [ -n "$(says "$1" simulation)" ]; then echo simulation; else echo test; fi; }
 
 check_header() {
   local name="$1" breaks test
   breaks="$(says "$name" breaks)"
   [[ "$breaks" =~ ^(safety|promise)$ ]] || fail "$name.patch says neither that it breaks safety nor that it breaks a promise"
-  [ "$(sed '/^diff /q' "$patches/$name.patch" | grep -cE '^# (simulation|test|rules):')" = 1 ] || fail "$name.patch doesn't say what finds it, once"
+  [ "$(sed '/^diff /q' "$patches/$name.patch" | grep -cE '^# (simulation|test):')" = 1 ] || fail "$name.patch doesn't say what finds it, once"
   case "$(finder_of "$name")" in
     simulation)
       [[ "$(says "$name" simulation)" =~ ^((memory|redis|sentinel|cluster|etcd|zookeeper)( |$))+$ ]] || fail "$name.patch names an engine that isn't simulated"
@@ -46,17 +39,7 @@ check_header() {
       # A function, or a row of a table that a macro makes a function of.
       git grep -qE "^ *((pub.*)?fn )?${test##*:}\(" -- src tests || fail "$name.patch names a test that isn't there: $test"
       ;;
-    torture) check_torture "$name" "$breaks" ;;
   esac
-}
-
-check_torture() {
-  local name="$1" rules
-  rules="$(says "$name" rules)"
-  [[ "$rules" =~ ^C[1-9]0?(\ C[1-9]0?)*$ ]] || fail "$name.patch doesn't say by which rules it is found"
-  [[ "$(says "$name" seconds)" =~ ^[0-9]+$ ]] || fail "$name.patch doesn't say for how many seconds it runs"
-  [ -n "$(says "$name" faults)" ] || fail "$name.patch doesn't say which faults show it"
-  [ "$2" = promise ] || [[ "$rules" != *C[4789]* ]] || fail "$name.patch breaks safety: that $rules find it isn't enough"
 }
 
 check() {
@@ -127,53 +110,13 @@ simulate_mutant() {
   row "$name" "$(says "$name" breaks)" "$verdict" "simulation, ${engines[*]}: ${first:-nothing}" "$SECONDS"
 }
 
-# The torture program in the copy, with the program that it runs, which cargo builds for tests of its own package.
-torture() { cargo_in_copy test -p crosslock-cli -p crosslock-torture --test program --test torture "$@"; }
-
-# Runs it for so many seconds. A build that fails is no violation.
-run() {
-  local log="$work/$1.txt"
-  TORTURE_SECONDS="$2" TORTURE_FAULTS="$3" torture -- "${4:-single}" > "$log" 2>&1 || echo "it failed" >> "$log"
-}
-
-# Whether a mutant was found by one of its rules. A queue that changes its order breaks no safety.
-found() {
-  local violations
-  violations="^($(says "$1" rules | tr ' ' '|')): "
-  if [ "$(says "$1" breaks)" = safety ]; then
-    grep -E "$violations" "$work/$1.txt" | grep -qvE '^C6: the (line|queue) of .* has changed its order'
-  else
-    grep -qE "$violations" "$work/$1.txt"
-  fi
-}
-
-run_unbroken() {
+# The library as it is: no world of it breaks a promise.
+simulate_unbroken() {
   local verdict=fails
   SECONDS=0
-  run none 12 "stop worker past ttl,kill worker,restart server"
-  cargo_in_copy build -p crosslock-simulation >> "$work/none.txt" 2>&1 && simulate none
-  grep -qx "it failed" "$work/none.txt" || verdict=passes
-  row "the library as it is" "" "$verdict" "no rule" "$SECONDS"
-}
-
-# Most are found in a third of the time; those that aren't run again, for all of it.
-torture_mutant() {
-  local name="$1" part verdict=SURVIVES counts
-  SECONDS=0
-  patch_copy "$patches/$name.patch"
-  if torture --no-run > "$work/$name.txt" 2>&1; then
-    for part in 3 1; do
-      run "$name" "$(($(says "$name" seconds) / part))" "$(says "$name" faults)" "$(says "$name" topology)"
-      if found "$name"; then verdict=found; break; fi
-    done
-  else
-    verdict="NOT BUILT"
-  fi
-  patch_copy --reverse "$patches/$name.patch"
-  counts="$(sed -nE 's/^\| violations of (C[0-9]+) \| ([0-9]+) \|$/\1 \2 times/p' "$work/$name.txt" | paste -sd, | sed 's/,/, /g')"
-  row "$name" "$(says "$name" breaks)" "$verdict" "torture, $(says "$name" rules): ${counts:-nothing}" "$SECONDS"
-  # It may have ended before its time.
-  [ "$verdict" = found ] || grep -E 'panicked|didn.t|^error' "$work/$name.txt" | head -5 || true
+  cargo_in_copy build -p crosslock-simulation > "$work/none.txt" 2>&1 && simulate none
+  grep -qE '^it failed|: violation: ' "$work/none.txt" || verdict=passes
+  row "the library as it is" "" "$verdict" "simulation" "$SECONDS"
 }
 
 # Which engine a mutant breaks, and its test is about; nothing if it may be more than one.
@@ -254,26 +197,20 @@ case "${1:-}" in
   "") chosen=(none "${all[@]}") ;;
   --simulation | --tests) chosen=("${all[@]}") ;;
 esac
-by_simulation=() by_test=() by_torture=()
+by_simulation=() by_test=()
 for name in "${chosen[@]}"; do
   [ "$name" = none ] || [ -e "$patches/$name.patch" ] || fail "there is no mutant $name"
-  finder=torture
-  [ "$name" = none ] || finder="$(finder_of "$name")"
-  case "${1:-} $finder" in
-    "--tests simulation" | "--simulation test" | --*" torture") ;;
+  case "${1:-} $(finder_of "$name")" in
+    "--tests simulation" | "--simulation test") ;;
     *" simulation") by_simulation+=("$name") ;;
     # Those of the tests beside the code come first, and so together.
     *" test") if [[ "$(says "$name" test)" = lib\ * ]]; then by_test=("$name" "${by_test[@]}"); else by_test+=("$name"); fi ;;
-    *) by_torture+=("$name") ;;
   esac
 done
 check "${all[@]}"
 copy_library
-for name in "${by_simulation[@]}"; do simulate_mutant "$name"; done
+for name in "${by_simulation[@]}"; do if [ "$name" = none ]; then simulate_unbroken; else simulate_mutant "$name"; fi; done
 test_all "${by_test[@]}"
-for name in "${by_torture[@]}"; do
-  if [ "$name" = none ]; then run_unbroken; else torture_mutant "$name"; fi
-done
 printf '\n%-30s %-8s %-9s %7s  %s\n' mutant breaks verdict seconds "by"
 printf '%s\n' "${rows[@]}"
 [ ${#survivors[@]} -eq 0 ] || fail "see $work: $(IFS=,; echo "${survivors[*]}")"
