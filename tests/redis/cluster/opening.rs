@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crosslock::{Error, Locker};
-use support::{BlackHole, RedisServer, Setup, wait_until, within};
+use support::{BlackHole, Cluster, RedisServer, Setup, wait_until, within};
 
 use super::{PATIENCE, cause, held, millis, open, shared};
 
@@ -91,12 +91,16 @@ fn wrong_password_is_denied_and_not_shown() {
     assert!(!format!("{error:?} {error}").contains("wrong"), "{error:?}");
 }
 
+/// A cluster whose nodes tell each other's hosts so.
+fn telling(endpoint: &str) -> Cluster {
+    let setup = Setup::new().calm();
+    let setup = setup.config("cluster-preferred-endpoint-type", endpoint);
+    setup.cluster()
+}
+
 #[test]
 fn nodes_without_a_known_host_are_where_the_one_asked_is() {
-    let cluster = Setup::new()
-        .calm()
-        .config("cluster-preferred-endpoint-type", "unknown-endpoint")
-        .cluster();
+    let cluster = telling("unknown-endpoint");
     let locker = open(&cluster);
     for node in 0..3 {
         let name = super::name_on(&cluster, node, 0);
@@ -109,10 +113,7 @@ fn nodes_without_a_known_host_are_where_the_one_asked_is() {
 
 #[test]
 fn nodes_at_unknown_hosts_end_calls_in_time() {
-    let cluster = Setup::new()
-        .calm()
-        .config("cluster-preferred-endpoint-type", "hostname")
-        .cluster();
+    let cluster = telling("hostname");
     let locker = open(&cluster);
     let name = super::name_on(&cluster, 0, 0);
     let failed = locker.try_lock_for(&name, millis(300));

@@ -5,30 +5,12 @@ use std::collections::BTreeSet;
 use crosslock::{Finding, Locker, Verdict};
 use support::Cluster;
 
-use super::{held, name_on, open, slot, start};
+use super::{name_on, open, slot, start};
 
 fn finding(locker: &Locker, check: &str) -> Finding {
     let findings = locker.diagnose().expect("diagnose");
     let found = findings.into_iter().find(|finding| finding.check == check);
     found.expect("it is looked at")
-}
-
-#[test]
-fn locks_of_all_nodes_are_listed_in_the_empty_namespace_too() {
-    let cluster = start();
-    let locker = open(&cluster).with_namespace("").expect("a namespace");
-    // Other programs have keys beside ours.
-    for node in 0..3 {
-        let other = format!("other:{{{}}}", cluster.tag_on(node));
-        let keep = ["SET", &other, "text", "EX", "60"];
-        cluster.node(node).query::<()>(&keep);
-    }
-    let names: BTreeSet<_> = (0..50).map(|number| format!("lock-{number}")).collect();
-    let _guards: Vec<_> = names.iter().map(|name| held(&locker, name)).collect();
-    for prefix in ["lock-", ""] {
-        let listed: Result<BTreeSet<_>, _> = locker.list(prefix).and_then(Iterator::collect);
-        assert_eq!(listed.expect("list"), names, "{prefix:?}");
-    }
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! Delay queues that are split into shards, on several nodes.
 
-use std::sync::mpsc::channel;
-use std::{collections::BTreeSet, thread, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use crosslock::{DelayQueue, Locker, Task, TaskState};
+use crosslock::{DelayQueue, Locker, TaskState};
 use support::Cluster;
 
-use super::{PATIENCE, open, shared};
+use super::{open, shared};
 
 /// Longer than a worker needs, and shorter than until its next heartbeat.
 const LONG: Duration = Duration::from_secs(10);
@@ -55,31 +54,4 @@ fn tasks_are_spread_and_another_number_of_shards_is_another_queue() {
         let other = queue(&locker, "spread").shards(others).expect("a number");
         assert_eq!(other.counts().expect("a cluster").delayed, 0, "{others}");
     }
-}
-
-#[test]
-fn shards_of_one_slot_call_their_worker_each() {
-    let cluster = shared();
-    // All keys of a name with a brace are on one slot.
-    let (locker, name) = (open(&cluster), "one}slot");
-    let patient = Locker::builder(&cluster.url()).ttl(3 * PATIENCE);
-    let workers = queue(&patient.build().expect("open"), name);
-    let (sender, taken) = channel();
-    let worker = thread::spawn(move || {
-        while let Ok(Some(task)) = workers.take_for(PATIENCE) {
-            sender.send(*task).expect("the test");
-            Task::done(task).expect("its own");
-        }
-    });
-    for value in 0..32 {
-        let inserted = queue(&locker, name).insert(&value, Duration::from_millis(20));
-        inserted.expect("a cluster");
-        // Before the next heartbeat.
-        assert_eq!(taken.recv_timeout(LONG), Ok(value));
-    }
-    drop(taken);
-    queue(&locker, name)
-        .insert(&0, Duration::ZERO)
-        .expect("a cluster");
-    assert!(worker.join().is_err(), "it has nobody to tell");
 }

@@ -7,8 +7,6 @@ use crosslock::{Error, Locker};
 use super::*;
 use support::{Proxy, RedisServer, wait_until};
 
-// Keys of others
-
 /// What each call says about a key that is no lock: a conflict which names it.
 #[track_caller]
 fn assert_conflict(server: &RedisServer, key: &str) {
@@ -52,36 +50,6 @@ fn lock_or_counter_of_another_kind_is_a_conflict_and_stays_as_it_is() {
     }
 }
 
-/// Lets `locker` wait for another lock, so that from now on it enters a line with its first question.
-fn open_inbox(server: &RedisServer, locker: &Locker) {
-    let other = open(&server.url());
-    let _guard = other.lock("other").unwrap();
-    assert!(locker.try_lock_for("other", millis(500)).unwrap().is_none());
-}
-
-#[test]
-fn line_of_another_type_is_a_conflict_and_stays_as_it_is() {
-    let server = RedisServer::start();
-    for (key, taken) in [(QUEUE, false), (QUEUE, true), (WAITERS, true)] {
-        server.query::<()>(&["SET", key, "text"]);
-        if taken {
-            server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
-        }
-        let locker = open(&server.url());
-        open_inbox(&server, &locker);
-        let before = server.keys();
-        for outcome in [locker.lock(NAME).map(Some), locker.try_lock_for(NAME, LONG)] {
-            let error = outcome.unwrap_err();
-            assert!(matches!(error, Error::Conflict { .. }), "{key}: {error}");
-        }
-        assert_eq!(server.keys(), before, "nothing was added, taken: {taken}");
-        assert_eq!(server.get(key).as_deref(), Some("text"));
-        server.query::<()>(&["FLUSHALL"]);
-    }
-}
-
-// No room
-
 #[test]
 fn full_server_renews_releases_and_hands_on_what_is_held() {
     let server = RedisServer::start();
@@ -122,8 +90,6 @@ fn value_of_another_program_that_is_too_long_is_not_read() {
     text.remove().unwrap();
     assert_eq!(*text.lock().unwrap(), "");
 }
-
-// Answers that none of our scripts gives
 
 #[test]
 fn answers_of_no_script_of_ours_are_errors_and_what_they_hide_is_given_back() {

@@ -7,10 +7,8 @@ mod busy;
 mod channels;
 mod contents;
 mod diagnosis;
-mod idle;
 mod late_requests;
 mod networks;
-mod order;
 mod outages;
 mod refusals;
 mod rights;
@@ -22,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker};
 use support::scripts::{ACQUIRE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
-use support::{RedisServer, wait_until, within};
+use support::{RedisServer, shown, wait_until, within};
 
 /// The lock of most tests, and where it is.
 const NAME: &str = "n";
@@ -133,15 +131,4 @@ fn wait_for_renewal(guard: &LockGuard) {
         assert!(guard.is_held(), "lost instead of renewed");
         Instant::now() + guard.remaining() > end + millis(1)
     });
-}
-
-/// All that an error shows.
-fn shown(error: &Error) -> String {
-    let mut text = format!("{error} {error:?}");
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text += &format!(" {cause} {cause:?}");
-        source = cause.source();
-    }
-    text
 }

@@ -1,13 +1,9 @@
-//! Connections that hang, end, or crawl.
-
-use std::time::Instant;
+//! Hosts that hang, or aren't there.
 
 use crosslock::{Error, Locker};
 
 use super::*;
-use support::{BlackHole, Fault, Proxy, RedisServer, wait_until};
-
-// Opening
+use support::{BlackHole, Fault, Proxy, RedisServer};
 
 fn assert_opening_is_bounded(url: &str) {
     let builder = Locker::builder(url)
@@ -44,36 +40,4 @@ fn host_that_does_not_exist_is_unavailable_and_named() {
         error.to_string().contains("no-such-host.invalid"),
         "{error}"
     );
-}
-
-// Taking
-
-// Holding
-
-// Slow, but whole
-
-#[test]
-fn lease_is_counted_from_before_the_request_was_sent() {
-    let server = RedisServer::start();
-    load_scripts(&server);
-    let proxy = Proxy::start(server.addr());
-    let ttl = millis(5_000);
-    let builder = Locker::builder(&proxy.url())
-        .ttl(ttl)
-        .renew_every(millis(300));
-    let locker = builder.build().unwrap();
-    let delay = millis(150);
-    proxy.set(Fault::Delay(delay));
-    let guard = held(&locker);
-    // There and back.
-    let most = ttl - 2 * delay;
-    assert!(guard.remaining() <= most, "{:?}", guard.remaining());
-    let end = Instant::now() + guard.remaining();
-    wait_until("a renewal", PATIENCE, || {
-        let left = guard.remaining();
-        assert!(left <= most, "{left:?} after a renewal");
-        Instant::now() + left > end + millis(50)
-    });
-    proxy.set(Fault::None);
-    guard.unlock().unwrap();
 }

@@ -10,7 +10,7 @@ use crosslock::{Error, Locker};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use super::*;
-use support::{BlackHole, Fault, Proxy, RedisServer, wait_until};
+use support::{BlackHole, Fault, Proxy, RedisServer};
 
 fn url(server: &RedisServer, host: &str, ca: &Path) -> String {
     format!("rediss://{host}:{}/?ca={}", server.tls_port(), ca.display())
@@ -26,32 +26,6 @@ fn connection_is_encrypted_and_replaced_by_another() {
         server.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
         assert_works(&locker);
     }
-    assert_no_clients(&server);
-}
-
-#[test]
-fn waiter_hears_of_its_grant_by_an_encrypted_connection() {
-    let server = RedisServer::builder().tls().start();
-    // Heartbeats are minutes away.
-    let builder = Locker::builder(&server.tls_url()).ttl(millis(600_000));
-    let (locker, waiting) = (builder.clone().build().unwrap(), builder.build().unwrap());
-    for round in 0..10 {
-        let guard = held(&locker);
-        let name = format!("other-{round}");
-        let other = locker.lock(&name).unwrap();
-        thread::scope(|scope| {
-            let both = [NAME, &name].map(|name| {
-                let waiting = &waiting;
-                scope.spawn(move || waiting.lock(name).unwrap().unlock().unwrap())
-            });
-            wait_for_inbox(&server);
-            guard.unlock().unwrap();
-            other.unlock().unwrap();
-            let heard = || both.iter().all(|one| one.is_finished());
-            wait_until("both to be served", PATIENCE, heard);
-        });
-    }
-    drop((locker, waiting));
     assert_no_clients(&server);
 }
 

@@ -21,25 +21,3 @@ fn nothing_is_locked_at_a_replica_that_is_called_the_master() {
     let reads = set.member(1).command_calls("evalsha");
     assert_eq!(reads, 0);
 }
-
-#[test]
-fn many_threads_look_up_as_one() {
-    const THREADS: u64 = 16;
-    let set = Setup::new().proxies().sentinels();
-    let locker = open(&set);
-    assert_works(&locker);
-    let proxy = set.sentinel(0).proxy();
-    let before = proxy.accepted();
-    set.member(0).kill();
-    let call = |name: u64| {
-        let locker = locker.clone();
-        thread::spawn(move || locker.try_lock_for(&format!("name-{name}"), PATIENCE))
-    };
-    let calls: Vec<_> = (0..THREADS).map(call).collect();
-    for call in calls {
-        let guard = call.join().expect("no panic").expect("try_lock_for");
-        drop(guard.expect("it is free"));
-    }
-    let more = proxy.accepted() - before;
-    assert!(more < THREADS / 2, "{more} connections to a sentinel");
-}

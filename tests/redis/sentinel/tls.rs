@@ -51,11 +51,3 @@ fn plain_url_is_told_to_use_tls() {
         assert!(!text.contains("s3cr3t"), "{text}");
     }
 }
-
-#[test]
-fn tls_url_is_refused_where_nobody_speaks_tls() {
-    let set = SentinelSet::start();
-    let url = set.url().replacen("redis+", "rediss+", 1);
-    let error = Locker::open(&url).expect_err("they speak no TLS");
-    assert!(shown(&error).contains("no sentinel tells"), "{error}");
-}
