@@ -74,17 +74,6 @@ fn token_that_has_ended_is_replaced() {
 }
 
 #[test]
-fn restart_of_a_member_needs_no_new_locker() {
-    let server = Etcd::setup().login().start();
-    let locker = open(&server.url());
-    let guard = held(&locker);
-    server.restart();
-    guard.verify().expect("verify");
-    guard.unlock().expect("unlock");
-    assert_works(&locker);
-}
-
-#[test]
 fn threads_whose_token_has_ended_log_in_once() {
     // To check a password takes the server a while.
     let setup = Etcd::setup().token_ttl(1).flag("bcrypt-cost", "11");

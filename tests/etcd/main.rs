@@ -5,7 +5,6 @@
 
 mod etcd_hosts;
 mod etcd_logins;
-mod etcd_resources;
 mod etcd_tls;
 mod etcd_watches;
 
@@ -13,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker};
-use support::wait_until;
+use support::{shown, wait_until};
 
 /// The lock of most tests.
 const NAME: &str = "n";
@@ -65,15 +64,4 @@ fn assert_served(holder: &Locker, waiter: &Locker, meanwhile: impl FnOnce(LockGu
         wait_until("the lock", PATIENCE, || waits.is_finished());
         waits.join().unwrap().expect("lock").expect("unlock");
     });
-}
-
-/// All that an error shows.
-fn shown(error: &Error) -> String {
-    let mut text = format!("{error} {error:?}");
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text += &format!(" {cause} {cause:?}");
-        source = cause.source();
-    }
-    text
 }

@@ -95,21 +95,12 @@ fn documented_rights_are_enough_and_limit_to_their_namespace() {
         one.adopt(ticket).unwrap().unlock().unwrap();
     });
     one.lock_all(&["a", "b"]).unwrap().unlock().unwrap();
-    one.semaphore("s", 2)
-        .unwrap()
-        .acquire()
-        .unwrap()
-        .unlock()
-        .unwrap();
+    drop(one.semaphore("s", 2).unwrap().acquire().unwrap());
     let mutex = one.mutex("v", 0).unwrap();
     mutex.set(7).unwrap();
     mutex.remove().unwrap();
-    let kept = one.lock("kept").unwrap();
-    kept.at_least_for(crate::TTL);
-    kept.unlock().unwrap();
-    assert_eq!(one.list("").unwrap().count(), 1);
-    one.break_lock("kept").unwrap();
     let guard = take(&one);
+    assert_eq!(one.list("").unwrap().count(), 1);
     assert_eq!(other.inspect("n").unwrap().holders.len(), 1);
     assert_eq!(other.break_lock("n").unwrap().len(), 1);
     assert!(guard.verify().is_err());
@@ -146,6 +137,10 @@ fn recipe_keeps_out_whoever_wants_the_lock() {
         assert!(!waits.join().unwrap(), "nobody says so of the recipe");
     });
     assert!(server.keys("crosslock/").is_empty());
+    let _key = lock(&server);
+    let broken = locker.break_lock("n").unwrap();
+    assert!(broken.len() == 1 && broken[0].party.is_none());
+    take(&locker).unlock().unwrap();
 }
 
 #[test]
@@ -171,13 +166,4 @@ fn recipe_waits_for_all_who_came_before() {
         });
         take(&locker).unlock().unwrap();
     }
-}
-
-#[test]
-fn recipe_is_broken_as_others_are() {
-    let server = Etcd::start();
-    let (locker, _key) = (open(&server), lock(&server));
-    let broken = locker.break_lock("n").unwrap();
-    assert!(broken.len() == 1 && broken[0].party.is_none());
-    take(&locker).unlock().unwrap();
 }

@@ -2,34 +2,9 @@
 
 use std::thread;
 
-use support::{ZooKeeper, eventually};
+use support::eventually;
 
 use crate::{PATIENCE, line, locker, setup};
-
-/// Nor any that has lost its connection, and isn't over.
-fn has_no_sessions(server: &ZooKeeper) -> bool {
-    let found = server.word("mntr").unwrap_or_default();
-    found.contains("zk_global_sessions\t0\n")
-}
-
-#[test]
-fn session_of_a_locker_that_ends_is_closed_unless_its_lease_goes_on() {
-    let server = setup().start();
-    let lock = locker(&server);
-    drop((lock.lock("a").unwrap(), lock));
-    assert!(eventually(PATIENCE / 10, || has_no_sessions(&server)));
-
-    let (giver, taker) = (locker(&server), locker(&server));
-    let guard = giver.lock("a").unwrap();
-    let token = guard.fencing_token();
-    let ticket = guard.into_ticket().expect("a ticket");
-    drop(giver);
-    assert_eq!(line(&server, "a").len(), 1);
-    let guard = taker.adopt(ticket).unwrap();
-    assert!(guard.fencing_token() > token);
-    guard.unlock().unwrap();
-    assert!(line(&server, "a").is_empty());
-}
 
 /// What an earlier session has sent may be carried out late, between the waiter's last look and its new node.
 #[test]
