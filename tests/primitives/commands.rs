@@ -49,33 +49,6 @@ fn each_operation_is_so_many_scripts() {
 }
 
 #[test]
-fn several_names_are_renewed_by_one_script() {
-    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let builder = Locker::builder(&proxy.url()).renew_every(millis(100));
-    let lock = builder.build().unwrap();
-    let hold = |requests| {
-        let guard = lock.lock_all(&NAMES).unwrap();
-        let before = proxy.requests();
-        wait_until("renewals", PATIENCE, || {
-            proxy.requests() >= before + requests
-        });
-        guard.unlock().unwrap();
-    };
-    // Makes the scripts known: the first renewal is asked for twice.
-    hold(3);
-    server.reset_stats();
-    let before = proxy.requests();
-    hold(5);
-    let scripts = server.command_calls("evalsha");
-    assert_eq!(proxy.requests() - before, scripts);
-    // All but the first and the last are renewals: of the lock and its counter, for each name.
-    let expiries = server.command_calls("pexpire");
-    assert_eq!(expiries, (scripts - 2) * 2 * NAMES.len() as u64);
-}
-
-#[test]
 fn value_that_was_waited_for_is_read_by_one_command_more_and_is_what_the_release_wrote() {
     let server = RedisServer::start();
     let proxy = Proxy::start(server.addr());

@@ -55,49 +55,6 @@ fn verify_finds_that_another_had_the_lock_meanwhile() {
 }
 
 #[test]
-fn those_that_share_find_that_another_had_the_lock_meanwhile() {
-    let server = RedisServer::start();
-    let locker = Locker::builder(&server.url())
-        .ttl(PATIENCE)
-        .build()
-        .unwrap();
-    let permits = locker.semaphore("n", 2).unwrap();
-    for shares in 0..4 {
-        let (mode, guard) = match shares % 2 {
-            0 => ("r", locker.read("n").unwrap()),
-            _ => ("1/2", permits.acquire().unwrap()),
-        };
-        guard.verify().unwrap();
-        lose_and_share(&server, mode);
-        match shares / 2 {
-            0 => assert_lost(&guard.verify().unwrap_err()),
-            _ => assert_lost(&guard.unlock().unwrap_err()),
-        }
-        server.query::<()>(&["FLUSHALL"]);
-    }
-}
-
-/// What the only one that shares the lock has is lost, and comes back to it after another has stored 7.
-fn lose_and_share(server: &RedisServer, mode: &str) {
-    let holders = "{crosslock:n}:holders";
-    let members: Vec<String> = server.query(&["ZRANGE", holders, "0", "-1"]);
-    let owner = members
-        .iter()
-        .find_map(|one| one.strip_prefix("1 "))
-        .unwrap();
-    server.query::<()>(&["DEL", LOCK, holders]);
-    store_another(server);
-    let digest = digest(ACQUIRE);
-    let words = [&["EVALSHA", &digest, "6"], KEYS, &[owner, "30000", mode]];
-    server.query::<redis::Value>(&words.concat());
-    assert!(
-        server
-            .query::<Option<f64>>(&["ZSCORE", holders, &format!("1 {owner}")])
-            .is_some()
-    );
-}
-
-#[test]
 fn renewal_finds_that_another_had_the_lock_meanwhile() {
     let server = RedisServer::start();
     let builder = Locker::builder(&server.url()).renew_every(Duration::from_millis(500));

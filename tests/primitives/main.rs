@@ -2,7 +2,6 @@
 
 #![cfg(all(feature = "redis", feature = "value"))]
 
-mod attacks;
 mod commands;
 mod late_copies;
 

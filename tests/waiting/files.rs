@@ -5,7 +5,6 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use support::Stopwatch;
 use support::puppet::Puppet;
 
 fn place() -> (TempDir, String) {
@@ -76,20 +75,4 @@ fn untimed_waiter_sleeps_until_the_release() {
     assert!(lock.try_lock("a").unwrap().is_none());
     process.unlock();
     assert!(lock.try_lock("a").unwrap().is_some());
-}
-
-#[test]
-fn untimed_waiter_has_the_lock_as_soon_as_its_holder_is_killed() {
-    let (dir, url) = place();
-    let mut holder = Puppet::start(&url, LONG);
-    holder.lock("a");
-    let token = holder.holding().token;
-    let mut process = blocked(&dir, &url);
-    let watch = Stopwatch::start();
-    holder.kill();
-    let killed = now();
-    let holding = process.holding();
-    assert!(holding.abandoned && holding.token > token, "{holding:?}");
-    watch.assert_took(holding.since.saturating_sub(killed), millis(100));
-    process.unlock();
 }

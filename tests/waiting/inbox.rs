@@ -4,23 +4,6 @@ use super::*;
 use support::{Child, RedisServer};
 
 #[test]
-fn inboxes_open_at_the_first_contention() {
-    const LOCKERS: usize = 30;
-    let server = RedisServer::start();
-    let (_, guard) = holder(&server);
-    let waiters: Vec<_> = (0..LOCKERS)
-        .map(|_| waiting(&Locker::open(&server.url()).unwrap(), "a"))
-        .collect();
-    wait_for_inboxes(&server, LOCKERS);
-    wait_for_line(&server, LOCKERS);
-    guard.unlock().unwrap();
-    // Nobody listens any more, so each lets it go, with the last clone of its locker.
-    drop(waiters);
-    wait_for_inboxes(&server, 0);
-    assert_nothing_left(&server);
-}
-
-#[test]
 fn one_inbox_serves_all_threads_names_and_namespaces_and_ends_with_the_last_clone() {
     let server = RedisServer::start();
     let args = [(URL, server.url()), (TTL, "60000".into())];

@@ -1,7 +1,5 @@
 //! What many waiters cost, in one namespace or in many.
 
-use std::thread::JoinHandle;
-
 use super::*;
 use support::{Child, Proxy, RedisServer};
 
@@ -44,77 +42,6 @@ fn sixty_four_waiters_send_less_than_one_command_a_second_and_process() {
     tokens.dedup();
     assert_eq!(tokens.len(), 1 + PROCESSES * THREADS);
     assert_nothing_left(&server);
-}
-
-const NAMESPACES: usize = 1_000;
-
-/// So many come at once.
-const CROWD: usize = 20;
-
-/// What clients send; what their scripts run isn't counted.
-const SENT: [&str; 6] = [
-    "evalsha",
-    "eval",
-    "subscribe",
-    "unsubscribe",
-    "publish",
-    "ping",
-];
-
-fn sent(server: &RedisServer) -> u64 {
-    SENT.iter()
-        .map(|command| server.command_calls(command) + server.failed_calls(command))
-        .sum()
-}
-
-fn within(lock: &Locker, at: usize) -> Locker {
-    lock.with_namespace(&format!("space-{at}")).unwrap()
-}
-
-/// How many of the namespaces have a waiter for "a" that will be heard.
-fn heard(server: &RedisServer) -> usize {
-    let mut all = redis::pipe();
-    for at in 0..NAMESPACES {
-        all.cmd("HVALS").arg(format!("{{space-{at}:a}}:waiters"));
-    }
-    let waiters: Vec<Vec<String>> = all.query(&mut server.connection()).unwrap();
-    let hears = |waiters: &&Vec<String>| waiters.iter().any(|waiter| waiter.contains(":inbox:"));
-    waiters.iter().filter(hears).count()
-}
-
-fn start_waiting(lock: &Locker, at: usize) -> JoinHandle<()> {
-    let lock = within(lock, at);
-    // There are a thousand, none of which needs much.
-    let thread = thread::Builder::new().stack_size(256 * 1024);
-    let waits = move || lock.lock("a").unwrap().unlock().unwrap();
-    thread.spawn(waits).unwrap()
-}
-
-#[test]
-fn waiter_in_a_namespace_costs_those_in_others_no_command() {
-    let server = RedisServer::start();
-    let holder = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
-    let waiting = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
-    let lock = |at| within(&holder, at).lock("a").unwrap();
-    let guards: Vec<_> = (0..NAMESPACES).map(lock).collect();
-    server.reset_stats();
-    let mut threads = Vec::new();
-    while threads.len() < NAMESPACES {
-        let crowd = threads.len()..threads.len() + CROWD;
-        threads.extend(crowd.map(|at| start_waiting(&waiting, at)));
-        wait_until("all of them to be heard", 3 * PATIENCE, || {
-            heard(&server) == threads.len()
-        });
-    }
-    let commands = sent(&server);
-    let each = commands / NAMESPACES as u64;
-    report("commands that a thousand waiters sent", commands);
-    // Their heartbeats are minutes away.
-    assert!(each <= 10, "{each} for each waiter");
-    drop(guards);
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
 }
 
 /// A channel without waiters is listened to for 10 s more, and not for more than twice as long.

@@ -24,24 +24,3 @@ fn lock_that_this_process_holds_is_looked_at_without_the_server() {
     assert_nothing_left(&server);
     assert_eq!(inboxes(&server), 0);
 }
-
-#[test]
-fn lock_that_this_process_waits_for_is_looked_at_without_the_server() {
-    let server = RedisServer::start();
-    let (_, guard) = holder(&server);
-    let proxy = Proxy::start(server.addr());
-    let lock = Locker::builder(&proxy.url()).ttl(LONG).build().unwrap();
-    let waiter = waiting(&lock, "a");
-    wait_for_line(&server, 1);
-    wait_for_inboxes(&server, 1);
-    let before = proxy.requests();
-    for _ in 0..100 {
-        assert!(lock.try_lock("a").unwrap().is_none());
-    }
-    assert!(lock.try_lock_for("a", millis(20)).unwrap().is_none());
-    assert_eq!(proxy.requests(), before);
-    guard.unlock().unwrap();
-    waiter.result().unlock().unwrap();
-    assert!(lock.try_lock("a").unwrap().is_some());
-    assert_nothing_left(&server);
-}

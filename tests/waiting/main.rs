@@ -3,8 +3,6 @@
 #![cfg(all(target_os = "linux", any(feature = "file", feature = "redis")))]
 
 #[cfg(feature = "redis")]
-mod cancel;
-#[cfg(feature = "redis")]
 mod errors;
 #[cfg(feature = "file")]
 mod files;

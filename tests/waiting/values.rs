@@ -74,27 +74,3 @@ fn hundred_waiters_of_a_value_cost_one_message_and_no_command_while_nothing_chan
     assert!(made[0] <= WAITERS + 1, "{made:?}");
     assert!(made[1].max(made[2]) <= 10 * WAITERS, "{made:?}");
 }
-
-#[test]
-fn change_that_nobody_waits_for_costs_one_command_to_tell_of() {
-    let server = RedisServer::start();
-    let number = number(&Locker::open(&server.url()).unwrap());
-    number.set(1).unwrap();
-    let before = calls(&server);
-    number.set(2).unwrap();
-    let after = calls(&server);
-    let made = |name: &&String| after[*name] - before.get(*name).unwrap_or(&0);
-    let made: Vec<_> = after.keys().map(|name| (name, made(&name))).collect();
-    let of = |name: &str| {
-        made.iter()
-            .find(|(one, _)| *one == name)
-            .map_or(0, |one| one.1)
-    };
-    assert_eq!((of("publish"), of("evalsha")), (1, 2), "{made:?}");
-    let all: u64 = made.iter().map(|(_, made)| made).sum();
-    assert_eq!(
-        all - of("evalsha"),
-        9,
-        "a cycle, GET, SET and PUBLISH: {made:?}"
-    );
-}
