@@ -50,27 +50,6 @@ pub(crate) fn ends(
     assert!(!next.expect("nobody waits any more").was_abandoned());
 }
 
-pub(crate) fn thread_behind_another_ends(place: &Place) {
-    let token = CancelToken::new();
-    let (lock, seen) = Waiters::of(place);
-    let cancelled = lock.with_cancel(&token);
-    let guard = lock.lock("a").unwrap();
-    thread::scope(|scope| {
-        // The guard's own locker has the turn.
-        let waiters = [(); 3].map(|()| scope.spawn(|| cancelled.lock("a")));
-        let patient = scope.spawn(|| lock.lock("a"));
-        seen.wait_for(4);
-        let watch = Stopwatch::start();
-        token.cancel();
-        for waiter in waiters {
-            assert_cancelled(waiter.join().expect("no panic"));
-        }
-        watch.assert_within(BOUND);
-        guard.unlock().unwrap();
-        patient.join().expect("no panic").unwrap().unlock().unwrap();
-    });
-}
-
 pub(crate) fn later_call_ends_at_once(place: &Place) {
     let token = CancelToken::new();
     let cancelled = place.with_cancel(&token);

@@ -32,16 +32,6 @@ pub(crate) fn worker_that_waits_hears_of_an_earlier_task(place: &Place) {
     worker.join().unwrap();
 }
 
-pub(crate) fn worker_that_waits_hears_of_a_task_that_is_due_at_once(place: &Place) {
-    let (queue, other) = (queue(place), rarely_asking(place));
-    let worker = thread::spawn(move || [(); 3].map(|()| *other.take_for(CALLED).unwrap().unwrap()));
-    for value in 0..3 {
-        thread::sleep(Duration::from_millis(60));
-        queue.insert(&value, NOW).unwrap();
-    }
-    assert_eq!(worker.join().unwrap(), [0, 1, 2]);
-}
-
 pub(crate) fn workers_are_served_in_their_order(place: &Place) {
     let queue = in_order(place);
     let (sender, taken) = channel();
@@ -81,34 +71,6 @@ pub(crate) fn as_many_workers_are_called_as_tasks_are_due(place: &Place) {
         values.sort_unstable();
         assert_eq!(values, [0, 1, 2, 3]);
     });
-}
-
-pub(crate) fn each_of_many_tasks_is_done_once_by_many_workers(place: &Place) {
-    const TASKS: u32 = 200;
-    let queue = queue(place);
-    let (sender, done) = channel();
-    let lockers = [(); 3].map(|()| place.builder().build().unwrap());
-    let workers: Vec<_> = lockers
-        .iter()
-        .map(|lock| {
-            let (queue, sender) = (super::delay::queue(lock), sender.clone());
-            queue
-                .work(2, move |task: &Task<u32>| sender.send(**task))
-                .unwrap()
-        })
-        .collect();
-    for value in 0..TASKS {
-        let delay = Duration::from_millis(u64::from(value * 7 % 50));
-        queue.insert(&value, delay).unwrap();
-    }
-    let mut all: Vec<_> = (0..TASKS)
-        .map(|_| done.recv_timeout(PATIENCE).unwrap())
-        .collect();
-    drop(workers);
-    assert!(done.try_recv().is_err(), "one was done twice");
-    all.sort_unstable();
-    assert_eq!(all, (0..TASKS).collect::<Vec<_>>());
-    assert_eq!(counts(&queue), [0; 4]);
 }
 
 pub(crate) fn wait_for_a_task_ends_in_time(place: &Place) {

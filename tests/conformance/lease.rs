@@ -54,16 +54,6 @@ pub(crate) fn assert_renewed(
     assert!(!place.lock(name).unwrap().was_abandoned());
 }
 
-pub(crate) fn late_drop_takes_nothing_from_the_next_holder(place: &Place) {
-    let lock = place.careless();
-    let late = lock.lock("a").unwrap();
-    let next = place.try_lock_for("a", PATIENCE).unwrap();
-    let next = next.expect("the lease ran out");
-    drop(late);
-    next.verify().unwrap();
-    assert!(lock.try_lock("a").unwrap().is_none());
-}
-
 pub(crate) fn every_clone_of_the_channel_learns_of_the_loss(place: &Place) {
     let lock = place.careless();
     let guard = lock.lock("a").unwrap();
@@ -91,24 +81,6 @@ pub(crate) fn max_hold_ends_renewal(place: &Place) {
     assert!(next.expect("the lease ran out").was_abandoned());
 }
 
-pub(crate) fn forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once(place: &Place) {
-    let (holder, ttl) = (place.careless(), place.brief());
-    let watch = Stopwatch::start();
-    let guard = holder.lock("a").unwrap();
-    assert!(!guard.was_abandoned());
-    std::mem::forget(guard);
-
-    let next = place.lock("a").unwrap();
-    let elapsed = watch.assert_within(place.most(ttl));
-    assert!(next.was_abandoned());
-    assert!(
-        elapsed >= place.least(ttl) - CLOCK_SKEW,
-        "taken too early, after {elapsed:?}"
-    );
-    next.unlock().unwrap();
-    assert!(!place.lock("a").unwrap().was_abandoned());
-}
-
 #[track_caller]
 pub(crate) fn assert_increasing(tokens: &[u64]) {
     for pair in tokens.windows(2) {
@@ -131,14 +103,23 @@ pub(crate) fn tokens_are_odd_and_increase_from_holder_to_holder(place: &Place) {
     assert_increasing(&tokens);
 }
 
-pub(crate) fn tokens_increase_in_each_namespace(lock: &Locker) {
-    let spaces = ["tokens-a", "tokens-b"].map(|name| lock.with_namespace(name).unwrap());
-    let mut tokens = [Vec::new(), Vec::new()];
-    for cycle in 0..30 {
-        // One is used more often than the other.
-        let which = usize::from(cycle % 3 == 0);
-        let guard = spaces[which].lock("a").unwrap();
-        tokens[which].push(guard.fencing_token());
-    }
-    tokens.iter().for_each(|tokens| assert_increasing(tokens));
+pub(crate) fn ticket_of_another_namespace_is_refused_and_still_good(place: &Place) {
+    let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
+    let outcome = place.with_namespace("other").unwrap().adopt(&ticket);
+    let Err(Error::InvalidOption { option, reason, .. }) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(option, "ticket");
+    assert!(reason.contains("namespace"), "{reason}");
+    place.adopt(&ticket).unwrap().unlock().unwrap();
+}
+
+pub(crate) fn ticket_that_nobody_uses_lasts_for_its_ttl(place: &Place) {
+    let ttl = place.ttl(Duration::from_millis(300));
+    let lock = place.builder().ttl(ttl).build().unwrap();
+    let ticket = lock.lock("a").unwrap().into_ticket().expect("a ticket");
+    let next = place.try_lock_for("a", PATIENCE).unwrap().expect("it ends");
+    assert!(next.was_abandoned());
+    assert!(matches!(lock.adopt(ticket), Err(Error::Lost { .. })));
+    next.verify().unwrap();
 }

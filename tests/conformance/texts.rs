@@ -9,6 +9,7 @@ use crosslock::{Error, Locker, Verdict};
 
 use crate::place::PASSWORD;
 use crate::{PATIENCE, Place};
+use support::shown;
 
 /// An owner's first part is a uuid, which nothing else here has.
 fn has_uuid(text: &str) -> bool {
@@ -24,17 +25,6 @@ fn has_uuid(text: &str) -> bool {
 pub(crate) fn assert_discreet(text: &str) {
     assert!(!has_uuid(text), "shows an owner: {text}");
     assert!(!text.contains(PASSWORD), "shows a password: {text}");
-}
-
-/// All that an error says, down to its first cause.
-fn story(error: &Error) -> String {
-    let mut story = format!("{error}\n{error:?}\n{error:#?}");
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        story += &format!("\n{error}\n{error:?}");
-        cause = error.source();
-    }
-    story
 }
 
 /// Who prints an error with its causes shows each once; who prints it alone is told what to do.
@@ -90,7 +80,7 @@ fn errors(place: &Place) -> Vec<(&'static str, Error)> {
 
 pub(crate) fn errors_name_the_lock_and_hide_owner_and_password(place: &Place) {
     for (kind, error) in errors(place) {
-        let (text, story) = (error.to_string(), story(&error));
+        let (text, story) = (error.to_string(), shown(&error));
         assert!(story.contains(kind), "{kind}: {story}");
         assert_discreet(&story);
         assert!(text.starts_with(char::is_lowercase), "{text}");
@@ -131,7 +121,7 @@ pub(crate) fn errors_of_a_server_hide_the_password() {
         assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     }
     for error in unavailable.iter().chain([&denied, &invalid]) {
-        assert_discreet(&story(error));
+        assert_discreet(&shown(error));
     }
     for error in unavailable.iter().chain([&denied]) {
         assert_leaves_its_cause_to_source(error);
