@@ -72,19 +72,3 @@ fn token_that_has_ended_is_replaced() {
         });
     }
 }
-
-#[test]
-fn threads_whose_token_has_ended_log_in_once() {
-    // To check a password takes the server a while.
-    let setup = Etcd::setup().token_ttl(1).flag("bcrypt-cost", "11");
-    let server = setup.start();
-    let locker = Locker::builder(&server.url()).outage_timeout(Duration::ZERO);
-    let locker = locker.build().expect("open");
-    thread::sleep(millis(2_500));
-    thread::scope(|scope| {
-        for thread in 0..40 {
-            let (locker, name) = (&locker, format!("{NAME}-{thread}"));
-            scope.spawn(move || locker.lock(&name).expect("lock"));
-        }
-    });
-}

@@ -6,7 +6,6 @@
 mod etcd_hosts;
 mod etcd_logins;
 mod etcd_tls;
-mod etcd_watches;
 
 use std::thread;
 use std::time::Duration;

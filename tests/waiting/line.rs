@@ -4,34 +4,6 @@ use super::*;
 use support::RedisServer;
 use support::puppet::Puppet;
 
-#[test]
-fn acquisition_by_waiting_takes_one_command_and_so_does_its_release() {
-    const PROCESSES: usize = 5;
-    let server = RedisServer::start();
-    let (lock, guard) = holder(&server);
-    let warm = lock.lock("warm").unwrap();
-    let mut processes = Puppet::start_many(PROCESSES, &server.url(), LONG);
-    // Opens their inboxes, and makes the server know the scripts.
-    for process in &mut processes {
-        process.give_up("warm");
-    }
-    warm.unlock().unwrap();
-    wait_for_inboxes(&server, PROCESSES);
-    server.reset_stats();
-    for (at, process) in processes.iter_mut().enumerate() {
-        process.pass("a");
-        wait_for_line(&server, at + 1);
-    }
-    let entered = server.command_calls("evalsha");
-    let token = guard.fencing_token();
-    guard.unlock().unwrap();
-    assert_served_in_order(&mut processes, token, false);
-    assert_eq!(entered, PROCESSES as u64);
-    assert_eq!(server.command_calls("evalsha"), 2 * entered + 1);
-    assert_eq!(server.failed_calls("evalsha"), 0);
-    assert_nothing_left(&server);
-}
-
 /// Who waits for a lock that is kept gets it when the time is over, not with its next heartbeat. What a reader keeps
 /// for less than its ttl ends, too.
 #[test]

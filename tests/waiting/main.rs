@@ -9,17 +9,11 @@ mod files;
 #[cfg(feature = "redis")]
 mod hand_over;
 #[cfg(feature = "redis")]
-mod inbox;
-#[cfg(feature = "redis")]
 mod line;
 #[cfg(feature = "redis")]
 mod load;
 #[cfg(feature = "redis")]
-mod local;
-#[cfg(feature = "redis")]
 mod pending;
-#[cfg(all(feature = "redis", feature = "value"))]
-mod values;
 #[cfg(feature = "redis")]
 mod watch;
 
@@ -35,7 +29,7 @@ use self::pending::*;
 #[cfg(feature = "redis")]
 use self::watch::*;
 #[cfg(feature = "redis")]
-use support::puppet::{TTL, URL};
+use support::puppet::URL;
 use support::{now, wait_until};
 
 /// Far more than anything here takes, even on a loaded machine, and less than the heartbeats of [`LONG`].
@@ -46,9 +40,4 @@ const LONG: Duration = Duration::from_secs(300);
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
-}
-
-/// A number that only a reader of the output judges.
-fn report(what: &str, number: impl std::fmt::Debug) {
-    println!("{what}: {number:?}");
 }

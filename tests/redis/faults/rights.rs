@@ -145,3 +145,30 @@ fn wrong_or_missing_password_is_denied_and_not_shown() {
     assert_denied(&error, &server.addr().to_string());
     assert_no_clients(&server);
 }
+
+#[test]
+fn error_of_an_outage_says_what_to_do_and_leaves_its_cause_to_source() {
+    let server = RedisServer::builder().password(PASSWORD).start();
+    let url = server.url_as(&format!(":{PASSWORD}"));
+    let builder = Locker::builder(&url).outage_timeout(Duration::ZERO);
+    let locker = builder.build().unwrap();
+    let guard = held(&locker);
+    server.kill();
+    let failed = [
+        Locker::open(&url).map(drop),
+        locker.lock("b").map(drop),
+        guard.verify(),
+        guard.unlock(),
+    ];
+    for error in failed.map(Result::unwrap_err) {
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+        assert!(!shown(&error).contains(PASSWORD));
+        let (text, cause) = (error.to_string(), std::error::Error::source(&error));
+        assert!(
+            !text.contains(&cause.expect("a cause").to_string()),
+            "{text}"
+        );
+        let advises = ["check", "tried again", "read it"];
+        assert!(advises.iter().any(|word| text.contains(word)), "{text}");
+    }
+}

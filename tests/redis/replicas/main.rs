@@ -2,7 +2,6 @@
 
 #![cfg(feature = "redis")]
 
-mod clocks;
 mod counterexample;
 mod denials;
 mod hand_off;

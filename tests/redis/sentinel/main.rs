@@ -2,7 +2,6 @@
 
 #![cfg(feature = "redis")]
 
-mod failover;
 mod liar;
 mod opening;
 mod sentinels;
