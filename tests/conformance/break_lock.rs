@@ -7,27 +7,12 @@ use crosslock::{Error, LockGuard, LockState, Locker, LostReason, Result};
 
 use super::inspect::{assert_here, look_until};
 use super::kinds::each_kind;
+use super::lease::assert_lost;
 use super::release::{assert_free, assert_taken};
 use crate::{PATIENCE, Place};
 
 /// Long enough that nothing but the break ends a lease, on a busy machine too.
 const TTL: Duration = Duration::from_secs(20);
-
-#[track_caller]
-pub(crate) fn assert_broken(guard: &LockGuard) {
-    let verified = guard.verify();
-    let Err(Error::Lost { reason, .. }) = verified else {
-        panic!("{verified:?}")
-    };
-    assert_eq!(reason, LostReason::Broken);
-    assert!(!guard.is_held());
-    assert_eq!(guard.remaining(), Duration::ZERO);
-    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
-    assert_eq!(
-        (lost.name.as_str(), lost.reason),
-        (guard.name(), LostReason::Broken)
-    );
-}
 
 /// Bounded, so that a test fails whose lock isn't broken, and doesn't hang.
 #[track_caller]
@@ -67,7 +52,7 @@ pub(crate) fn broken_lock_is_the_next_holders(place: &Place) {
         assert!(next.was_abandoned() || !kind.is_exclusive);
         for guard in guards {
             assert!(next.fencing_token() > guard.fencing_token());
-            assert_broken(&guard);
+            assert_lost(&guard, LostReason::Broken);
         }
         // The broken guards' end is nobody else's, and releases what else they had.
         next.verify().unwrap();
@@ -125,7 +110,7 @@ pub(crate) fn break_of_a_free_lock_takes_it_from_nobody(place: &Place) {
     let guard = place.lock("a").unwrap();
     assert_eq!(place.break_lock("a").unwrap().len(), 1);
     assert_eq!(place.break_lock("a").unwrap(), []);
-    assert_broken(&guard);
+    assert_lost(&guard, LostReason::Broken);
     assert_eq!(place.break_lock("b").unwrap(), []);
     let result = place.break_lock("");
     support::assert_like!(result, Err(Error::InvalidName { .. }));
@@ -154,7 +139,7 @@ pub(crate) fn break_keeps_the_order_of_those_who_wait(place: &Place) {
         }
         place.break_lock("a").unwrap();
     });
-    assert_broken(&guard);
+    assert_lost(&guard, LostReason::Broken);
     let order: Vec<_> = told.try_iter().collect();
     assert_eq!(order, [(0, true), (1, false), (2, false)]);
 }

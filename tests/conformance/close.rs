@@ -3,8 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, Locker, LostReason};
+use crosslock::{Error, Locker, LostReason};
 
+use crate::lease::assert_lost;
 use crate::waiting::Waiters;
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
@@ -18,18 +19,6 @@ fn close_in_time(lock: &Locker) {
     watch.assert_within(BOUND);
 }
 
-#[track_caller]
-fn assert_closed(guard: &LockGuard) {
-    assert!(!guard.is_held());
-    assert_eq!(guard.remaining(), Duration::ZERO);
-    for error in [guard.check().unwrap_err(), guard.verify().unwrap_err()] {
-        let Error::Lost { reason, .. } = error else {
-            panic!("{error}")
-        };
-        assert_eq!(reason, LostReason::Closed);
-    }
-}
-
 pub(crate) fn locks_are_free_unless_they_are_kept_and_their_guards_know(place: &Place) {
     let lock = place.other();
     let [asked, unasked] = ["a", "b"].map(|name| lock.lock(name).unwrap());
@@ -40,12 +29,7 @@ pub(crate) fn locks_are_free_unless_they_are_kept_and_their_guards_know(place: &
     assert!(place.try_lock("kept").unwrap().is_none());
     let free = ["a", "b"].map(|name| place.try_lock(name).unwrap());
     for guard in [&asked, &unasked] {
-        assert_closed(guard);
-        let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
-        assert_eq!(
-            (lost.name.as_str(), lost.reason),
-            (guard.name(), LostReason::Closed)
-        );
+        assert_lost(guard, LostReason::Closed);
         assert!(guard.lost().recv().is_err(), "there is one message");
     }
     assert!(clone.recv().is_err(), "it is closed for its clones too");

@@ -28,9 +28,9 @@ macro_rules! at_each {
     };
 }
 
-/// The first tests for every engine, and the others for those that can do all.
+/// The first tests for every engine, the next for those that can do all, and the last for the others.
 macro_rules! for_every_engine {
-    ({ $($all:tt)* } { $($more:tt)* }) => {
+    ({ $($all:tt)* } { $($more:tt)* } { $($less:tt)* }) => {
         at_each! {
             { $($all)* $($more)* }
             memory
@@ -46,7 +46,7 @@ macro_rules! for_every_engine {
             cluster
         }
         at_each! {
-            { $($all)* }
+            { $($all)* $($less)* }
             #[cfg(feature = "etcd")]
             etcd
             #[cfg(feature = "zookeeper")]

@@ -64,39 +64,20 @@ pub(crate) fn lockers_opened_separately_exclude_each_other(place: &Place) {
     guard.verify().unwrap();
 }
 
-pub(crate) fn namespaces_are_apart(lock: &Locker) {
-    let (a, b) = (
-        lock.with_namespace("apart-a").unwrap(),
-        lock.with_namespace("apart-b").unwrap(),
-    );
-    let of_a = a.lock("x").unwrap();
-    let of_b = b.try_lock("x").unwrap().expect("another namespace");
-    assert!(lock.try_lock("x").unwrap().is_some());
-    of_a.unlock().unwrap();
-    of_b.verify().unwrap();
-    assert!(b.try_lock("x").unwrap().is_none());
-    // The same one, however it was come by.
-    assert!(
-        lock.with_namespace("apart-b")
-            .unwrap()
-            .try_lock("x")
-            .unwrap()
-            .is_none()
-    );
-    assert!(a.try_lock("x").unwrap().is_some());
-}
-
-pub(crate) fn empty_namespace_is_one_like_any_other(place: &Place) {
-    // Names of their own, because every memory: locker of this process shares the empty namespace.
-    let name = format!("plain-{}", place.url);
-    let plain = place.with_namespace("").unwrap();
-    let guard = plain.lock(&name).unwrap();
-    guard.verify().unwrap();
-    assert!(plain.try_lock(&name).unwrap().is_none());
-    let built = place.builder().namespace("").build().unwrap();
-    assert!(built.try_lock(&name).unwrap().is_none());
-    assert!(place.try_lock(&name).unwrap().is_some());
-    guard.unlock().unwrap();
-    let guard = built.try_lock(&name).unwrap().expect("it was released");
-    assert!(!guard.was_abandoned());
+pub(crate) fn namespaces_are_apart(place: &Place) {
+    // A name of its own, because every memory: locker of this process shares the empty namespace.
+    let name = &format!("plain-{}", place.url);
+    let spaces = ["", "apart-a", "apart-b"];
+    let open = |space: &str| place.builder().namespace(space).build().unwrap();
+    let guards = spaces.map(|space| open(space).lock(name).unwrap());
+    assert!(place.try_lock(name).unwrap().is_some());
+    for (space, guard) in spaces.into_iter().zip(guards) {
+        // The same one, however it was come by.
+        let lock = place.with_namespace(space).unwrap();
+        guard.verify().unwrap();
+        assert!(lock.try_lock(name).unwrap().is_none(), "{space:?}");
+        guard.unlock().unwrap();
+        let next = lock.try_lock(name).unwrap().expect("it was released");
+        assert!(!next.was_abandoned());
+    }
 }

@@ -7,7 +7,7 @@ use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, LeaseTicket, LockGuard, Locker, LostReason, Result, Semaphore};
 
 use crate::cancel::ends;
-use crate::lease::{CLOCK_SKEW, assert_lost, assert_renewed, assert_tells_of_its_lock};
+use crate::lease::{CLOCK_SKEW, assert_lost, assert_tells_of_its_lock};
 use crate::release::{assert_free, assert_taken, panics_with};
 use crate::texts::{assert_discreet, debugged};
 use crate::waiting::{assert_times_out, release_meanwhile};
@@ -117,21 +117,19 @@ impl Kind {
 
 /// Tests each kind on a thread of its name, so that a failure tells which it was.
 pub(crate) fn each_kind(test: impl Fn(Kind) + Sync) {
-    thread::scope(|scope| {
-        for kind in KINDS {
-            let (test, thread) = (&test, thread::Builder::new().name(kind.name.to_owned()));
-            let run = thread.spawn_scoped(scope, move || test(kind)).unwrap();
-            assert!(run.join().is_ok(), "{}", kind.name);
-        }
-    });
+    KINDS.iter().for_each(|kind| run(&[*kind], &test));
 }
 
 /// The same with all at once, because the test takes its time.
 pub(crate) fn all_kinds_at_once(test: impl Fn(Kind) + Sync) {
+    run(&KINDS, &test);
+}
+
+fn run(kinds: &[Kind], test: &(impl Fn(Kind) + Sync)) {
     thread::scope(|scope| {
-        for kind in KINDS {
-            let (test, thread) = (&test, thread::Builder::new().name(kind.name.to_owned()));
-            thread.spawn_scoped(scope, move || test(kind)).unwrap();
+        for kind in kinds {
+            let thread = thread::Builder::new().name(kind.name.to_owned());
+            thread.spawn_scoped(scope, move || test(*kind)).unwrap();
         }
     });
 }
@@ -244,14 +242,8 @@ pub(crate) fn lease_that_is_not_renewed_is_lost_and_then_the_next_ones(place: &P
         watch.assert_within(ttl);
         let least = place.least(ttl) - CLOCK_SKEW;
         assert!(begun.elapsed() >= least, "lost after {:?}", begun.elapsed());
-        let lost = guard.lost().try_recv().expect("its message is there");
-        for lost in [waited, lost] {
-            assert_eq!(
-                (&*lost.name, lost.reason),
-                (guard.name(), LostReason::Expired)
-            );
-        }
-        assert_lost(&guard);
+        assert_eq!(waited.reason, LostReason::Expired);
+        assert_lost(&guard, LostReason::Expired);
         let next = place.lock(kind.name).unwrap();
         taking.assert_within(place.most(ttl));
         assert!(
@@ -269,25 +261,36 @@ pub(crate) fn lease_that_is_not_renewed_is_lost_and_then_the_next_ones(place: &P
     });
 }
 
-/// Also of one that began as another.
+/// Also of one that was downgraded or adopted.
 pub(crate) fn renewal_keeps_each_for_several_ttls(place: &Place) {
     let ttl = place.ttl(Duration::from_millis(600));
     let lock = place.builder().ttl(ttl).build().unwrap();
-    let more: [(&str, Take); 2] = [
-        ("downgraded", |lock, name| lock.write(name)?.downgrade()),
-        ("adopted", |lock, name| {
-            lock.adopt(lock.lock(name)?.into_ticket()?)
-        }),
-    ];
-    thread::scope(|scope| {
-        for (name, take) in KINDS
-            .map(|kind| (kind.name, kind.take))
-            .into_iter()
-            .chain(more)
-        {
-            let (lock, thread) = (&lock, thread::Builder::new().name(name.to_owned()));
-            let test = move || assert_renewed(place, name, || take(lock, name).unwrap(), ttl);
-            thread.spawn_scoped(scope, test).unwrap();
+    all_kinds_at_once(|kind| {
+        let watch = Stopwatch::start();
+        let names = [kind.name.to_owned(), format!("{}, changed", kind.name)];
+        let [plain, changed] = names
+            .each_ref()
+            .map(|name| (kind.take)(&lock, name).unwrap());
+        let changed = match kind.name {
+            "write" => changed.downgrade(),
+            _ => lock.adopt(changed.into_ticket().expect("a ticket")),
+        };
+        let (guards, end) = ([plain, changed.unwrap()], Instant::now() + 5 * ttl / 2);
+        while Instant::now() < end {
+            for (guard, name) in guards.iter().zip(&names) {
+                let other = place.try_lock(name).unwrap();
+                assert!(other.is_none() || !guard.is_held(), "another got in");
+            }
+            thread::sleep(ttl / 20);
+        }
+        for (guard, name) in guards.into_iter().zip(&names) {
+            if let Err(error) = guard.verify() {
+                // Its renewals may have been too late.
+                return watch.assert_late(ttl / 2, ttl, error);
+            }
+            assert!(guard.lost().is_empty() && guard.wait_lost(Duration::ZERO).is_none());
+            guard.unlock().unwrap();
+            assert_free(place, name);
         }
     });
 }
@@ -352,10 +355,10 @@ pub(crate) fn each_is_passed_on_once_with_a_token_above(place: &Place) {
 
 pub(crate) fn each_call_that_waits_is_cancelled(place: &Place) {
     each_kind(|kind| {
-        ends(place, kind.name, |lock| {
+        ends(place, place.builder(), kind.name, |lock| {
             (kind.take)(lock, kind.name).map(Some)
         });
-        ends(place, kind.name, |lock| {
+        ends(place, place.builder(), kind.name, |lock| {
             (kind.take_for)(lock, kind.name, 10 * PATIENCE)
         });
     });

@@ -1,10 +1,9 @@
 //! How long a lock is held, how its end is told, and its fencing tokens.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam_channel::RecvTimeoutError;
-use crosslock::{Error, LockGuard, Locker};
+use crosslock::{Error, LockGuard, Locker, LostReason};
 
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
@@ -12,12 +11,18 @@ use support::Stopwatch;
 /// By how much servers' clocks may differ where one takes another's place: a lease is valid for as much less.
 pub(crate) const CLOCK_SKEW: Duration = Duration::from_millis(10);
 
+/// It is lost, and says why, in each of its ways.
 #[track_caller]
-pub(crate) fn assert_lost(guard: &LockGuard) {
-    assert!(!guard.is_held());
-    assert_eq!(guard.remaining(), Duration::ZERO);
-    assert!(matches!(guard.check(), Err(Error::Lost { .. })));
-    assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
+pub(crate) fn assert_lost(guard: &LockGuard, why: LostReason) {
+    for outcome in [guard.verify(), guard.check()] {
+        let Err(Error::Lost { reason, .. }) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(reason, why);
+    }
+    assert!(!guard.is_held() && guard.remaining().is_zero());
+    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+    assert_eq!((&*lost.name, lost.reason), (guard.name(), why));
 }
 
 #[track_caller]
@@ -27,31 +32,6 @@ pub(crate) fn assert_tells_of_its_lock(guard: &LockGuard) {
     guard.check().unwrap();
     guard.verify().unwrap();
     assert!(guard.lost().try_recv().unwrap_err().is_empty());
-}
-
-/// Asserts that a guard of that name is held for several ttls, and then released.
-#[track_caller]
-pub(crate) fn assert_renewed(
-    place: &Place,
-    name: &str,
-    begin: impl FnOnce() -> LockGuard,
-    ttl: Duration,
-) {
-    let watch = Stopwatch::start();
-    let guard = begin();
-    let end = Instant::now() + place.several(ttl);
-    while Instant::now() < end && guard.is_held() {
-        let other = place.try_lock(name).unwrap();
-        assert!(other.is_none() || !guard.is_held(), "another got in");
-        thread::sleep(ttl / 20);
-    }
-    if let Err(error) = guard.verify() {
-        // Its renewals may have been too late.
-        return watch.assert_late(ttl / 2, ttl, error);
-    }
-    assert!(guard.lost().is_empty() && guard.wait_lost(Duration::ZERO).is_none());
-    guard.unlock().unwrap();
-    assert!(!place.lock(name).unwrap().was_abandoned());
 }
 
 pub(crate) fn every_clone_of_the_channel_learns_of_the_loss(place: &Place) {
@@ -73,10 +53,10 @@ pub(crate) fn max_hold_ends_renewal(place: &Place) {
     let lock = place.builder().ttl(ttl).max_hold(MAX_HOLD).build().unwrap();
     let watch = Stopwatch::start();
     let guard = lock.lock("a").unwrap();
-    guard.lost().recv_timeout(PATIENCE).unwrap();
+    guard.wait_lost(PATIENCE).unwrap();
     let elapsed = watch.assert_within(MAX_HOLD + ttl);
     assert!(elapsed >= MAX_HOLD, "lost too early, after {elapsed:?}");
-    assert_lost(&guard);
+    assert_lost(&guard, LostReason::Expired);
     let next = place.try_lock_for("a", PATIENCE).unwrap();
     assert!(next.expect("the lease ran out").was_abandoned());
 }

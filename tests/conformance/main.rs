@@ -32,6 +32,7 @@ mod rwlock_value;
 mod semaphore;
 mod several;
 mod texts;
+mod traits;
 mod waiting;
 
 use std::time::Duration;
@@ -49,7 +50,6 @@ for_every_engine! {
             threads_exclude_each_other_in_every_way
             lockers_opened_separately_exclude_each_other
             namespaces_are_apart
-            empty_namespace_is_one_like_any_other
         }
         kinds {
             guard_tells_of_its_lock_until_it_is_released
@@ -142,7 +142,6 @@ for_every_engine! {
             value_of_another_type_is_corrupt_and_stays
             field_and_type_of_a_value_that_does_not_fit_are_told_and_its_content_is_not
             value_that_can_not_be_written_is_not_stored
-            float_that_is_no_number_is_not_stored
             values_come_back_as_they_were
             large_values_come_back
             guard_hides_no_method_of_its_value
@@ -163,7 +162,6 @@ for_every_engine! {
             initialiser_that_fails_leaves_it_to_the_next
             latch_opens_when_it_was_counted_down
             threads_meet_again_and_again_and_one_leads
-            thread_that_gives_up_does_not_count
             one_leads_and_says_so
             change_of_leader_is_observed
             record_of_a_leader_before_is_not_that_of_the_holder
@@ -219,12 +217,20 @@ for_every_engine! {
         #[cfg(feature = "delay")]
         delay_workers {
             worker_that_waits_hears_of_an_earlier_task
-            workers_are_served_in_their_order
             as_many_workers_are_called_as_tasks_are_due
             wait_for_a_task_ends_in_time
             wait_for_a_task_is_cancelled
             handler_that_fails_or_panics_is_called_again
             drop_of_workers_waits_for_those_that_work
+        }
+    }
+    {
+        preferring {
+            nobody_is_preferred_here
+        }
+        #[cfg(feature = "delay")]
+        delay {
+            there_are_none_here
         }
     }
 }
@@ -272,28 +278,4 @@ at_each! {
     etcd3
     #[cfg(feature = "zookeeper")]
     zookeeper3
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn errors_of_a_server_hide_the_password() {
-    texts::errors_of_a_server_hide_the_password();
-}
-
-#[cfg(feature = "etcd")]
-#[test]
-fn nobody_is_preferred_in_etcd() {
-    let place = Place::etcd();
-    preferring::nobody_is_preferred_here(&place);
-    #[cfg(feature = "delay")]
-    delay::there_are_none_here(&place);
-}
-
-#[cfg(feature = "zookeeper")]
-#[test]
-fn nobody_is_preferred_in_zookeeper() {
-    let place = Place::zookeeper();
-    preferring::nobody_is_preferred_here(&place);
-    #[cfg(feature = "delay")]
-    delay::there_are_none_here(&place);
 }

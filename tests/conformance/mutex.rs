@@ -9,14 +9,6 @@ use super::release::panics_with;
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
 
-const _: () = {
-    const fn goes_anywhere<T: Send + Sync + 'static>() {}
-    goes_anywhere::<Mutex<Vec<String>>>();
-    goes_anywhere::<MutexGuard<Vec<String>>>();
-    // What a mutex holds of its type is only in its guards.
-    goes_anywhere::<Mutex<std::rc::Rc<u8>>>();
-};
-
 pub(super) fn counter(lock: &Locker) -> Mutex<u64> {
     lock.mutex("a", 7).unwrap()
 }

@@ -7,6 +7,7 @@ use crosslock::{Error, LockGuard, Locker, LockerBuilder};
 
 use crate::Place;
 use crate::kinds::{KINDS, SEVERAL};
+use crate::release::assert_free;
 
 /// Names that an engine could mangle, mix up, or take for something else, one a word.
 const ODD: &str = r#"a/b a//b /a/b a/b/ / // . .. ... ../a a/../b ~ ~root ../../etc/passwd \ a\b a~ a~b a+b
@@ -78,11 +79,7 @@ pub(crate) fn odd_names_are_all_different_locks(place: &Place) {
     for guard in guards {
         guard.unlock().unwrap();
     }
-    for name in &names {
-        let guard = place.try_lock(name).unwrap();
-        let guard = guard.unwrap_or_else(|| panic!("{name:?} is still taken"));
-        assert!(!guard.was_abandoned(), "{name:?}");
-    }
+    names.iter().for_each(|name| assert_free(place, name));
 }
 
 pub(crate) fn names_out_of_bounds_are_rejected_by_every_call(lock: &Locker) {
@@ -103,13 +100,10 @@ pub(crate) fn names_out_of_bounds_are_rejected_by_every_call(lock: &Locker) {
             lock.rwlock(&name, 0).map(drop),
         ]);
         for outcome in outcomes {
-            match outcome {
-                Err(Error::InvalidName { reason, .. }) => {
-                    let length = name.len().to_string();
-                    assert!(reason.contains(&length), "{reason}");
-                }
-                other => panic!("{name:?}: {other:?}"),
-            }
+            let Err(Error::InvalidName { reason, .. }) = outcome else {
+                panic!("{name:?}: {outcome:?}")
+            };
+            assert!(reason.contains(&name.len().to_string()), "{reason}");
         }
     }
 }
@@ -204,37 +198,28 @@ pub(crate) fn values_out_of_range_are_rejected_by_name(place: &Place) {
     for (name, changes) in BAD {
         for (which, change) in changes.iter().enumerate() {
             let error = change(place.builder()).build().map(drop).unwrap_err();
-            let text = error.to_string();
-            match error {
-                Error::InvalidOption { option, .. } => assert_eq!(option, *name, "value {which}"),
-                other => panic!("{name}, value {which}: {other:?}"),
-            }
-            assert!(text.contains(name), "{text}");
+            assert!(error.to_string().contains(name), "{error}");
+            let named = matches!(error, Error::InvalidOption { option, .. } if option == *name);
+            assert!(named, "{name}, value {which}: {error}");
         }
     }
 }
 
 pub(crate) fn shortest_ttl_is_that_of_the_engine(place: &Place) {
-    let shortest = place.shortest_ttl();
+    let shortest = place.leases.shortest;
     let brief = place.builder().ttl(shortest).renew_every(shortest / 2);
     brief.build().unwrap().lock("a").unwrap().unlock().unwrap();
-    let error = place.builder().ttl(shortest / 2).build().unwrap_err();
-    match &error {
-        Error::InvalidOption { option, reason, .. } => {
-            assert_eq!(*option, "ttl");
-            assert!(!reason.is_empty());
-        }
-        other => panic!("{other:?}"),
-    }
+    let built = place.builder().ttl(shortest / 2).build();
+    let Err(Error::InvalidOption { option, .. }) = built else {
+        panic!("{built:?}")
+    };
+    assert_eq!(option, "ttl");
 }
 
 pub(crate) fn bounds_themselves_are_accepted(place: &Place) {
     for (which, change) in GOOD.iter().enumerate() {
         let built = change(place.builder()).build();
         let lock = built.unwrap_or_else(|e| panic!("value {which}: {e}"));
-        let guard = lock.lock("a").unwrap();
-        guard
-            .unlock()
-            .unwrap_or_else(|e| panic!("value {which}: {e}"));
+        lock.lock("a").unwrap().unlock().unwrap();
     }
 }

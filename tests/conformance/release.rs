@@ -1,6 +1,5 @@
 //! How a lock becomes free.
 
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::thread;
 use std::time::Duration;
 
@@ -8,34 +7,6 @@ use crosslock::{Error, LockGuard, Locker};
 
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
-
-// A panic leaves nothing half done in these, whatever engine they are of.
-const _: () = {
-    const fn survives_panics<T: UnwindSafe + RefUnwindSafe>() {}
-    survives_panics::<Locker>();
-    survives_panics::<LockGuard>();
-    survives_panics::<crosslock::Semaphore>();
-};
-
-#[cfg(feature = "value")]
-const _: () = {
-    use crosslock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-    const fn survives_panics<T: UnwindSafe + RefUnwindSafe>() {}
-    // What a mutex holds of its type is only in its guards.
-    survives_panics::<Mutex<std::cell::Cell<u8>>>();
-    survives_panics::<RwLock<std::cell::Cell<u8>>>();
-    survives_panics::<MutexGuard<String>>();
-    survives_panics::<RwLockReadGuard<String>>();
-    survives_panics::<RwLockWriteGuard<String>>();
-};
-
-const _: () = {
-    const fn goes_anywhere<T: Send + Sync + 'static>() {}
-    const fn is_shared<T: Clone + Send + Sync + 'static>() {}
-    goes_anywhere::<LockGuard>();
-    goes_anywhere::<crosslock::Error>();
-    is_shared::<Locker>();
-};
 
 #[track_caller]
 pub(crate) fn assert_free(lock: &Locker, name: &str) {

@@ -10,11 +10,6 @@ use super::waiting::release_meanwhile;
 use crate::{PATIENCE, Place};
 use support::wait_until;
 
-const _: () = {
-    const fn is_shared<T: Clone + Send + Sync + 'static>() {}
-    is_shared::<Semaphore>();
-};
-
 fn of(permits: u32, lock: &Locker) -> Semaphore {
     lock.semaphore("a", permits).unwrap()
 }

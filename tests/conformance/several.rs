@@ -76,7 +76,7 @@ pub(crate) fn wrong_numbers_and_names_are_rejected(place: &Place) {
         }
     }
     assert_all_free(lock, &["a", "0"]);
-    let most = &many[..place.most_names()];
+    let most = &many[..place.leases.most_names];
     let guard = lock.lock_all(most).unwrap();
     guard.verify().unwrap();
     assert_all_taken(lock, most);

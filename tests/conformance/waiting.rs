@@ -10,12 +10,6 @@ use crosslock::{Error, Event, Locker, Observer, Result};
 use crate::{PATIENCE, Place};
 use support::{Stopwatch, Thread, wait_until};
 
-/// Waits for what another thread holds: of the same locker, and of another.
-fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
-    test(place);
-    test(&place.other());
-}
-
 /// Drops `guard` while `wait` is in it, and returns what `wait` gave.
 ///
 /// Without an observer nobody sees that a thread has begun to wait; a pause, at whose end it sleeps, makes it all but
@@ -67,11 +61,11 @@ pub(crate) fn assert_times_out<G>(timeout: Duration, wait: impl FnOnce() -> Resu
 
 pub(crate) fn longest_timeout_waits_for_the_release(place: &Place) {
     assert!(place.try_lock_for("a", Duration::MAX).unwrap().is_some());
-    each_waiter(place, |lock| {
+    for lock in [place as &Locker, &place.other()] {
         let wait = || lock.try_lock_for("a", Duration::MAX);
         let guard = release_meanwhile(place.lock("a").unwrap(), wait).unwrap();
         guard.expect("it was released").verify().unwrap();
-    });
+    }
 }
 
 /// The threads whose calls have begun to wait for a lock.

@@ -46,10 +46,8 @@ fn one_command_ends_a_task_and_takes_the_next() {
     }
     drop(workers);
     let calls = server.command_calls("evalsha") - before;
-    assert!(
-        (u64::from(TASKS)..u64::from(TASKS) + 20).contains(&calls),
-        "{calls}"
-    );
+    // The first of a script that the server doesn't know isn't counted, and some look in vain.
+    assert!(calls.abs_diff(u64::from(TASKS)) < 20, "{calls}");
 }
 
 /// The question for it was the command whose answer was lost.

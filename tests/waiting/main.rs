@@ -30,7 +30,7 @@ use self::pending::*;
 use self::watch::*;
 #[cfg(feature = "redis")]
 use support::puppet::URL;
-use support::{now, wait_until};
+use support::wait_until;
 
 /// Far more than anything here takes, even on a loaded machine, and less than the heartbeats of [`LONG`].
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -31,10 +31,10 @@ fn waiters_keep_their_order_when_the_slot_moves() {
     };
     for number in 0..4 {
         let (locker, tell, wanted) = (open(number), tell.clone(), name.clone());
+        // Nobody listens when the test has failed.
         thread::spawn(move || {
-            let guard = locker.lock(&wanted).expect("lock");
-            // Nobody listens when the test has failed.
-            let _ = tell.send((number, guard));
+            tell.send((number, locker.lock(&wanted).expect("lock")))
+                .is_ok()
         });
         wait_until("the next to hear", PATIENCE, || hearing() > number);
     }
@@ -49,11 +49,8 @@ fn waiters_keep_their_order_when_the_slot_moves() {
         assert_eq!(next.0, expected);
         assert!(guard.fencing_token() > token && !guard.was_abandoned());
     }
-    let inboxes = || {
-        let clients: String = cluster.node(0).query(&["CLIENT", "LIST", "TYPE", "pubsub"]);
-        clients.lines().count()
-    };
     wait_until("nobody to hear at the old node", PATIENCE, || {
-        inboxes() == 0
+        let clients: String = cluster.node(0).query(&["CLIENT", "LIST", "TYPE", "pubsub"]);
+        clients.lines().count() == 0
     });
 }
