@@ -243,7 +243,6 @@ pub(crate) fn lease_that_is_not_renewed_is_lost_and_then_the_next_ones(place: &P
         let least = place.least(ttl) - CLOCK_SKEW;
         assert!(begun.elapsed() >= least, "lost after {:?}", begun.elapsed());
         assert_eq!(waited.reason, LostReason::Expired);
-        assert_lost(&guard, LostReason::Expired);
         let next = place.lock(kind.name).unwrap();
         taking.assert_within(place.most(ttl));
         assert!(
@@ -251,6 +250,7 @@ pub(crate) fn lease_that_is_not_renewed_is_lost_and_then_the_next_ones(place: &P
             "taken after {:?}",
             begun.elapsed()
         );
+        assert_lost(&guard, LostReason::Expired);
         assert!(next.fencing_token() > guard.fencing_token());
         assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
         next.verify().unwrap();
