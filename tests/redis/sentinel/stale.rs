@@ -32,6 +32,7 @@ fn holder_at_a_master_that_was_cut_off_learns_of_its_successor() {
     assert!(second.fencing_token() > before && has_lock(&set, new));
     let held_for = held_for.join().expect("no panic");
     second.verify().expect("it holds the lock");
+    assert!(held_for < PATIENCE, "it renews at the old master for ever");
     watch.assert_took(held_for, replaced + TTL / 3);
 }
 
