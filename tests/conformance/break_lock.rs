@@ -5,30 +5,14 @@ use std::time::Duration;
 
 use crosslock::{Error, LockGuard, LockState, Locker, LostReason, Result};
 
-use super::inspect::{assert_here, listed, look_until};
+use super::inspect::{assert_here, look_until};
 use super::kinds::each_kind;
+use super::lease::assert_lost;
 use super::release::{assert_free, assert_taken};
-use crate::waiting::Waiters;
 use crate::{PATIENCE, Place};
 
 /// Long enough that nothing but the break ends a lease, on a busy machine too.
 const TTL: Duration = Duration::from_secs(20);
-
-#[track_caller]
-pub(crate) fn assert_broken(guard: &LockGuard) {
-    let verified = guard.verify();
-    let Err(Error::Lost { reason, .. }) = verified else {
-        panic!("{verified:?}")
-    };
-    assert_eq!(reason, LostReason::Broken);
-    assert!(!guard.is_held());
-    assert_eq!(guard.remaining(), Duration::ZERO);
-    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
-    assert_eq!(
-        (lost.name.as_str(), lost.reason),
-        (guard.name(), LostReason::Broken)
-    );
-}
 
 /// Bounded, so that a test fails whose lock isn't broken, and doesn't hang.
 #[track_caller]
@@ -68,7 +52,7 @@ pub(crate) fn broken_lock_is_the_next_holders(place: &Place) {
         assert!(next.was_abandoned() || !kind.is_exclusive);
         for guard in guards {
             assert!(next.fencing_token() > guard.fencing_token());
-            assert_broken(&guard);
+            assert_lost(&guard, LostReason::Broken);
         }
         // The broken guards' end is nobody else's, and releases what else they had.
         next.verify().unwrap();
@@ -118,16 +102,6 @@ pub(crate) fn end_of_its_hold_tells_the_holder(place: &Place) {
     }
 }
 
-pub(crate) fn token_of_a_broken_lock_is_counted_up(place: &Place) {
-    let guard = place.lock("a").unwrap();
-    // Threads of one locker wait until the guard knows.
-    let other = place.other();
-    other.break_lock("a").unwrap();
-    let last = other.inspect("a").unwrap().last_token;
-    assert!(last.is_some_and(|last| last >= guard.fencing_token()));
-    assert!(other.lock("a").unwrap().fencing_token() > last.unwrap());
-}
-
 pub(crate) fn break_of_a_free_lock_takes_it_from_nobody(place: &Place) {
     assert_eq!(place.break_lock("a").unwrap(), []);
     assert!(!place.lock("a").unwrap().was_abandoned());
@@ -136,19 +110,10 @@ pub(crate) fn break_of_a_free_lock_takes_it_from_nobody(place: &Place) {
     let guard = place.lock("a").unwrap();
     assert_eq!(place.break_lock("a").unwrap().len(), 1);
     assert_eq!(place.break_lock("a").unwrap(), []);
-    assert_broken(&guard);
+    assert_lost(&guard, LostReason::Broken);
     assert_eq!(place.break_lock("b").unwrap(), []);
     let result = place.break_lock("");
     support::assert_like!(result, Err(Error::InvalidName { .. }));
-}
-
-pub(crate) fn break_leaves_other_locks_alone(place: &Place) {
-    let other = place.with_namespace("other").unwrap();
-    let guards = [place.lock("b").unwrap(), other.lock("a").unwrap()];
-    let guard = place.lock("a").unwrap();
-    place.break_lock("a").unwrap();
-    assert_broken(&guard);
-    guards.iter().for_each(|guard| guard.verify().unwrap());
 }
 
 pub(crate) fn break_ends_the_time_that_a_lock_is_kept(place: &Place) {
@@ -158,64 +123,6 @@ pub(crate) fn break_ends_the_time_that_a_lock_is_kept(place: &Place) {
     assert_eq!(place.break_lock("a").unwrap(), []);
     let next = place.try_lock("a").unwrap().expect("it is free");
     assert!(!next.was_abandoned(), "its holder had released it");
-}
-
-pub(crate) fn break_lets_in_who_waits(place: &Place) {
-    let guard = place.lock("a").unwrap();
-    let (other, waiters) = Waiters::of(place);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| waits_for(&other).was_abandoned());
-        waiters.wait_for(1);
-        place.break_lock("a").unwrap();
-        assert!(waits.join().unwrap());
-    });
-    assert_broken(&guard);
-    assert!(!place.lock("a").unwrap().was_abandoned());
-}
-
-pub(crate) fn broken_thread_leaves_the_lock_to_another_of_its_locker(place: &Place) {
-    let waiters = Waiters::default();
-    let lock = place.builder().ttl(TTL).observer(waiters.observer());
-    let lock = lock.renew_every(Duration::from_millis(50)).build().unwrap();
-    let guard = lock.lock("a").unwrap();
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| waits_for(&lock).was_abandoned());
-        waiters.wait_for(1);
-        place.break_lock("a").unwrap();
-        // The guard isn't dropped, and the lock is free all the same.
-        assert!(waits.join().unwrap());
-    });
-    assert_broken(&guard);
-}
-
-pub(crate) fn holders_that_break_each_other_exclude_each_other(place: &Place) {
-    const ROUNDS: usize = 25;
-    thread::scope(|scope| {
-        for number in 0..4 {
-            let lock = place.other();
-            scope.spawn(move || {
-                let mut last = 0;
-                for _ in 0..ROUNDS {
-                    if number == 0 {
-                        lock.break_lock("a").unwrap();
-                    }
-                    let Some(guard) = lock.try_lock_for("a", PATIENCE).unwrap() else {
-                        panic!("nobody keeps it")
-                    };
-                    assert!(guard.fencing_token() > last);
-                    last = guard.fencing_token();
-                    match guard.unlock() {
-                        // Or it is released a little later, on a machine that was late.
-                        Ok(()) | Err(Error::Unavailable { .. }) => {}
-                        Err(Error::Lost { reason, .. }) => assert_eq!(reason, LostReason::Broken),
-                        Err(other) => panic!("{other:?}"),
-                    }
-                }
-            });
-        }
-    });
-    place.break_lock("a").unwrap();
-    assert!(place.try_lock("a").unwrap().is_some());
 }
 
 pub(crate) fn break_keeps_the_order_of_those_who_wait(place: &Place) {
@@ -232,32 +139,7 @@ pub(crate) fn break_keeps_the_order_of_those_who_wait(place: &Place) {
         }
         place.break_lock("a").unwrap();
     });
-    assert_broken(&guard);
+    assert_lost(&guard, LostReason::Broken);
     let order: Vec<_> = told.try_iter().collect();
     assert_eq!(order, [(0, true), (1, false), (2, false)]);
-}
-
-pub(crate) fn break_frees_what_a_waiter_for_several_names_has(place: &Place) {
-    let guard = place.lock("b").unwrap();
-    thread::scope(|scope| {
-        let (both, single) = (place.other(), place.other());
-        let waits = scope.spawn(move || both.try_lock_all_for(&["a", "b"], PATIENCE));
-        look_until(place, "b", |seen| !seen.waiters.is_empty());
-        place.break_lock("a").unwrap();
-        place.break_lock("b").unwrap();
-        let both = waits.join().unwrap().unwrap();
-        drop(both.expect("both become free"));
-        assert!(single.try_lock_for("a", PATIENCE).unwrap().is_some());
-    });
-    assert_broken(&guard);
-}
-
-pub(crate) fn names_that_many_hold_are_listed(place: &Place) {
-    let _readers = [
-        place.read("reading").unwrap(),
-        place.read("reading").unwrap(),
-    ];
-    let semaphore = place.semaphore("semaphore", 3).unwrap();
-    let _permit = semaphore.acquire().unwrap();
-    assert_eq!(listed(place, ""), ["reading", "semaphore"]);
 }

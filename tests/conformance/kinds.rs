@@ -7,7 +7,7 @@ use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, LeaseTicket, LockGuard, Locker, LostReason, Result, Semaphore};
 
 use crate::cancel::ends;
-use crate::lease::{CLOCK_SKEW, assert_lost, assert_renewed, assert_tells_of_its_lock};
+use crate::lease::{CLOCK_SKEW, assert_lost, assert_tells_of_its_lock};
 use crate::release::{assert_free, assert_taken, panics_with};
 use crate::texts::{assert_discreet, debugged};
 use crate::waiting::{assert_times_out, release_meanwhile};
@@ -117,21 +117,19 @@ impl Kind {
 
 /// Tests each kind on a thread of its name, so that a failure tells which it was.
 pub(crate) fn each_kind(test: impl Fn(Kind) + Sync) {
-    thread::scope(|scope| {
-        for kind in KINDS {
-            let (test, thread) = (&test, thread::Builder::new().name(kind.name.to_owned()));
-            let run = thread.spawn_scoped(scope, move || test(kind)).unwrap();
-            assert!(run.join().is_ok(), "{}", kind.name);
-        }
-    });
+    KINDS.iter().for_each(|kind| run(&[*kind], &test));
 }
 
 /// The same with all at once, because the test takes its time.
 pub(crate) fn all_kinds_at_once(test: impl Fn(Kind) + Sync) {
+    run(&KINDS, &test);
+}
+
+fn run(kinds: &[Kind], test: &(impl Fn(Kind) + Sync)) {
     thread::scope(|scope| {
-        for kind in KINDS {
-            let (test, thread) = (&test, thread::Builder::new().name(kind.name.to_owned()));
-            thread.spawn_scoped(scope, move || test(kind)).unwrap();
+        for kind in kinds {
+            let thread = thread::Builder::new().name(kind.name.to_owned());
+            thread.spawn_scoped(scope, move || test(*kind)).unwrap();
         }
     });
 }
@@ -214,89 +212,85 @@ pub(crate) fn each_call_ends_in_time(place: &Place) {
 
 pub(crate) fn each_call_tries_a_given_number_of_times(place: &Place) {
     each_kind(|kind| {
-        // It ends by itself, so that a call which waits in spite of its attempts fails here and doesn't hang.
-        let hasty = place.builder().renew(false).attempts(3).build().unwrap();
-        for holder in [place as &Locker, &hasty] {
-            let guard = holder.lock(kind.name).unwrap();
-            match (kind.take)(&hasty, kind.name) {
-                Err(Error::Busy { name, attempts, .. }) => {
-                    assert!(name.contains(kind.name) && attempts == 3, "{name}");
-                }
-                other => panic!("{other:?}"),
+        let hasty = place.builder().attempts(3).build().unwrap();
+        let guard = place.lock(kind.name).unwrap();
+        let begun = Instant::now();
+        match (kind.take)(&hasty, kind.name) {
+            Err(Error::Busy { name, attempts, .. }) => {
+                assert!(name.contains(kind.name) && attempts == 3, "{name}");
             }
-            let begun = Instant::now();
-            let (long, end) = (2 * PATIENCE, begun + 2 * PATIENCE);
-            assert!((kind.take_for)(&hasty, kind.name, long).unwrap().is_none());
-            assert!((kind.take_until)(&hasty, kind.name, end).unwrap().is_none());
-            assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
-            guard.unlock().unwrap();
-            (kind.take)(&hasty, kind.name).unwrap().verify().unwrap();
+            other => panic!("{other:?}"),
         }
+        let (long, end) = (2 * PATIENCE, begun + 2 * PATIENCE);
+        assert!((kind.take_for)(&hasty, kind.name, long).unwrap().is_none());
+        assert!((kind.take_until)(&hasty, kind.name, end).unwrap().is_none());
+        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+        guard.unlock().unwrap();
+        (kind.take)(&hasty, kind.name).unwrap().verify().unwrap();
     });
 }
 
-pub(crate) fn lease_that_is_not_renewed_is_lost(place: &Place) {
+pub(crate) fn lease_that_is_not_renewed_is_lost_and_then_the_next_ones(place: &Place) {
     all_kinds_at_once(|kind| {
         let (lock, ttl) = (place.careless(), place.brief());
-        let begun = Instant::now();
+        let (begun, taking) = (Instant::now(), Stopwatch::start());
         let guard = (kind.take)(&lock, kind.name).unwrap();
         // The servers may have kept the call waiting.
         let watch = Stopwatch::start();
         assert!(guard.remaining() <= ttl);
         let waited = guard.wait_lost(PATIENCE).expect("it is lost");
         watch.assert_within(ttl);
-        let (elapsed, least) = (begun.elapsed(), place.least(ttl) - CLOCK_SKEW);
-        assert!(elapsed >= least, "lost too early, after {elapsed:?}");
-        let lost = guard.lost().try_recv().expect("its message is there");
-        assert!(guard.wait_lost(Duration::ZERO).is_some());
-        for lost in [waited, lost] {
-            assert_eq!(
-                (&*lost.name, lost.reason),
-                (guard.name(), LostReason::Expired)
-            );
-        }
-        assert_lost(&guard);
-        assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
-    });
-}
-
-pub(crate) fn lock_is_the_next_ones_when_its_lease_is_over(place: &Place) {
-    all_kinds_at_once(|kind| {
-        let (lock, ttl) = (place.careless(), place.brief());
-        let watch = Stopwatch::start();
-        let guard = (kind.take)(&lock, kind.name).unwrap();
-        let next = place.lock(kind.name).unwrap();
-        let elapsed = watch.assert_within(place.most(ttl));
         let least = place.least(ttl) - CLOCK_SKEW;
-        assert!(elapsed >= least, "taken too early, after {elapsed:?}");
-        assert_lost(&guard);
+        assert!(begun.elapsed() >= least, "lost after {:?}", begun.elapsed());
+        assert_eq!(waited.reason, LostReason::Expired);
+        let next = place.lock(kind.name).unwrap();
+        taking.assert_within(place.most(ttl));
+        assert!(
+            begun.elapsed() >= least,
+            "taken after {:?}",
+            begun.elapsed()
+        );
+        assert_lost(&guard, LostReason::Expired);
         assert!(next.fencing_token() > guard.fencing_token());
         assert!(matches!(guard.unlock(), Err(Error::Lost { .. })));
         next.verify().unwrap();
         // One that shares leaves nothing half done.
         assert_eq!(next.was_abandoned(), kind.is_exclusive);
+        drop(next);
+        assert_free(place, kind.name);
     });
 }
 
-/// Also of one that began as another.
+/// Also of one that was downgraded or adopted.
 pub(crate) fn renewal_keeps_each_for_several_ttls(place: &Place) {
     let ttl = place.ttl(Duration::from_millis(600));
     let lock = place.builder().ttl(ttl).build().unwrap();
-    let more: [(&str, Take); 2] = [
-        ("downgraded", |lock, name| lock.write(name)?.downgrade()),
-        ("adopted", |lock, name| {
-            lock.adopt(lock.lock(name)?.into_ticket()?)
-        }),
-    ];
-    thread::scope(|scope| {
-        for (name, take) in KINDS
-            .map(|kind| (kind.name, kind.take))
-            .into_iter()
-            .chain(more)
-        {
-            let (lock, thread) = (&lock, thread::Builder::new().name(name.to_owned()));
-            let test = move || assert_renewed(place, name, || take(lock, name).unwrap(), ttl);
-            thread.spawn_scoped(scope, test).unwrap();
+    all_kinds_at_once(|kind| {
+        let watch = Stopwatch::start();
+        let names = [kind.name.to_owned(), format!("{}, changed", kind.name)];
+        let [plain, changed] = names
+            .each_ref()
+            .map(|name| (kind.take)(&lock, name).unwrap());
+        let changed = match kind.name {
+            "write" => changed.downgrade(),
+            _ => lock.adopt(changed.into_ticket().expect("a ticket")),
+        };
+        let (guards, end) = ([plain, changed.unwrap()], Instant::now() + 5 * ttl / 2);
+        while Instant::now() < end {
+            for (guard, name) in guards.iter().zip(&names) {
+                let other = place.try_lock(name).unwrap();
+                assert!(other.is_none() || !guard.is_held(), "another got in");
+            }
+            thread::sleep(ttl / 20);
+        }
+        for (guard, name) in guards.into_iter().zip(&names) {
+            if let Err(error) = guard.verify() {
+                // Its renewals may have been too late.
+                return watch.assert_late(ttl / 2, ttl, error);
+            }
+            assert!(guard.lost().is_empty() && guard.wait_lost(Duration::ZERO).is_none());
+            guard.unlock().unwrap();
+            assert_free(place, name);
         }
     });
 }
@@ -330,46 +324,41 @@ pub(crate) fn what_can_not_be_downgraded_is_released(place: &Place) {
 
 pub(crate) fn each_is_passed_on_once_with_a_token_above(place: &Place) {
     each_kind(|kind| {
-        let guard = (kind.take)(place, kind.name).unwrap();
+        let (guard, other) = ((kind.take)(place, kind.name).unwrap(), place.other());
         let (token, lost) = (guard.fencing_token(), guard.lost().clone());
         let ticket = guard.into_ticket().expect("a ticket");
         assert!(lost.recv().is_err(), "it isn't lost");
-        kind.names()
-            .iter()
-            .for_each(|name| assert_taken(place, name));
-        let [ticket, again] = [(); 2].map(|()| ticket.to_secret().parse::<LeaseTicket>().unwrap());
-        let guard = place.adopt(&ticket).unwrap();
-        assert!(guard.fencing_token() > token && guard.is_held());
-        assert!(!guard.was_abandoned());
-        guard.verify().unwrap();
-        let other = place.other();
-        kind.names()
-            .iter()
-            .for_each(|name| assert_taken(&other, name));
+        let all_taken = || {
+            kind.names()
+                .iter()
+                .for_each(|name| assert_taken(&other, name))
+        };
+        all_taken();
+        let guard = place.adopt(ticket.to_secret().parse::<LeaseTicket>().unwrap());
+        let guard = guard.unwrap();
+        assert!(guard.fencing_token() > token && !guard.was_abandoned());
+        all_taken();
         let beside = (kind.try_once)(&other, kind.name).unwrap();
         assert_eq!(beside.is_some(), kind.is_shared);
         drop(beside);
-        for ticket in [&ticket, &again] {
-            assert!(matches!(place.adopt(ticket), Err(Error::Lost { .. })));
-        }
+        assert!(matches!(place.adopt(&ticket), Err(Error::Lost { .. })));
         guard.verify().unwrap();
         let token = guard.fencing_token();
         guard.unlock().unwrap();
-        assert!(matches!(place.adopt(ticket), Err(Error::Lost { .. })));
+        assert!(matches!(place.adopt(&ticket), Err(Error::Lost { .. })));
         for name in kind.names() {
             let next = other.try_lock(&name).unwrap().expect("it was released");
-            assert!(next.fencing_token() > token);
-            assert!(!next.was_abandoned());
+            assert!(next.fencing_token() > token && !next.was_abandoned());
         }
     });
 }
 
 pub(crate) fn each_call_that_waits_is_cancelled(place: &Place) {
     each_kind(|kind| {
-        ends(place, kind.name, |lock| {
+        ends(place, place.builder(), kind.name, |lock| {
             (kind.take)(lock, kind.name).map(Some)
         });
-        ends(place, kind.name, |lock| {
+        ends(place, place.builder(), kind.name, |lock| {
             (kind.take_for)(lock, kind.name, 10 * PATIENCE)
         });
     });

@@ -1,10 +1,9 @@
 //! How long a lock is held, how its end is told, and its fencing tokens.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam_channel::RecvTimeoutError;
-use crosslock::{Error, LockGuard, Locker};
+use crosslock::{Error, LockGuard, Locker, LostReason};
 
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
@@ -12,12 +11,18 @@ use support::Stopwatch;
 /// By how much servers' clocks may differ where one takes another's place: a lease is valid for as much less.
 pub(crate) const CLOCK_SKEW: Duration = Duration::from_millis(10);
 
+/// It is lost, and says why, in each of its ways.
 #[track_caller]
-pub(crate) fn assert_lost(guard: &LockGuard) {
-    assert!(!guard.is_held());
-    assert_eq!(guard.remaining(), Duration::ZERO);
-    assert!(matches!(guard.check(), Err(Error::Lost { .. })));
-    assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
+pub(crate) fn assert_lost(guard: &LockGuard, why: LostReason) {
+    for outcome in [guard.verify(), guard.check()] {
+        let Err(Error::Lost { reason, .. }) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(reason, why);
+    }
+    assert!(!guard.is_held() && guard.remaining().is_zero());
+    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+    assert_eq!((&*lost.name, lost.reason), (guard.name(), why));
 }
 
 #[track_caller]
@@ -27,41 +32,6 @@ pub(crate) fn assert_tells_of_its_lock(guard: &LockGuard) {
     guard.check().unwrap();
     guard.verify().unwrap();
     assert!(guard.lost().try_recv().unwrap_err().is_empty());
-}
-
-/// Asserts that a guard of that name is held for several ttls, and then released.
-#[track_caller]
-pub(crate) fn assert_renewed(
-    place: &Place,
-    name: &str,
-    begin: impl FnOnce() -> LockGuard,
-    ttl: Duration,
-) {
-    let watch = Stopwatch::start();
-    let guard = begin();
-    let end = Instant::now() + place.several(ttl);
-    while Instant::now() < end && guard.is_held() {
-        let other = place.try_lock(name).unwrap();
-        assert!(other.is_none() || !guard.is_held(), "another got in");
-        thread::sleep(ttl / 20);
-    }
-    if let Err(error) = guard.verify() {
-        // Its renewals may have been too late.
-        return watch.assert_late(ttl / 2, ttl, error);
-    }
-    assert!(guard.lost().is_empty() && guard.wait_lost(Duration::ZERO).is_none());
-    guard.unlock().unwrap();
-    assert!(!place.lock(name).unwrap().was_abandoned());
-}
-
-pub(crate) fn late_drop_takes_nothing_from_the_next_holder(place: &Place) {
-    let lock = place.careless();
-    let late = lock.lock("a").unwrap();
-    let next = place.try_lock_for("a", PATIENCE).unwrap();
-    let next = next.expect("the lease ran out");
-    drop(late);
-    next.verify().unwrap();
-    assert!(lock.try_lock("a").unwrap().is_none());
 }
 
 pub(crate) fn every_clone_of_the_channel_learns_of_the_loss(place: &Place) {
@@ -83,30 +53,12 @@ pub(crate) fn max_hold_ends_renewal(place: &Place) {
     let lock = place.builder().ttl(ttl).max_hold(MAX_HOLD).build().unwrap();
     let watch = Stopwatch::start();
     let guard = lock.lock("a").unwrap();
-    guard.lost().recv_timeout(PATIENCE).unwrap();
+    guard.wait_lost(PATIENCE).unwrap();
     let elapsed = watch.assert_within(MAX_HOLD + ttl);
     assert!(elapsed >= MAX_HOLD, "lost too early, after {elapsed:?}");
-    assert_lost(&guard);
+    assert_lost(&guard, LostReason::Expired);
     let next = place.try_lock_for("a", PATIENCE).unwrap();
     assert!(next.expect("the lease ran out").was_abandoned());
-}
-
-pub(crate) fn forgotten_guard_ends_with_its_ttl_and_is_told_to_the_next_holder_once(place: &Place) {
-    let (holder, ttl) = (place.careless(), place.brief());
-    let watch = Stopwatch::start();
-    let guard = holder.lock("a").unwrap();
-    assert!(!guard.was_abandoned());
-    std::mem::forget(guard);
-
-    let next = place.lock("a").unwrap();
-    let elapsed = watch.assert_within(place.most(ttl));
-    assert!(next.was_abandoned());
-    assert!(
-        elapsed >= place.least(ttl) - CLOCK_SKEW,
-        "taken too early, after {elapsed:?}"
-    );
-    next.unlock().unwrap();
-    assert!(!place.lock("a").unwrap().was_abandoned());
 }
 
 #[track_caller]
@@ -131,14 +83,23 @@ pub(crate) fn tokens_are_odd_and_increase_from_holder_to_holder(place: &Place) {
     assert_increasing(&tokens);
 }
 
-pub(crate) fn tokens_increase_in_each_namespace(lock: &Locker) {
-    let spaces = ["tokens-a", "tokens-b"].map(|name| lock.with_namespace(name).unwrap());
-    let mut tokens = [Vec::new(), Vec::new()];
-    for cycle in 0..30 {
-        // One is used more often than the other.
-        let which = usize::from(cycle % 3 == 0);
-        let guard = spaces[which].lock("a").unwrap();
-        tokens[which].push(guard.fencing_token());
-    }
-    tokens.iter().for_each(|tokens| assert_increasing(tokens));
+pub(crate) fn ticket_of_another_namespace_is_refused_and_still_good(place: &Place) {
+    let ticket = place.lock("a").unwrap().into_ticket().expect("a ticket");
+    let outcome = place.with_namespace("other").unwrap().adopt(&ticket);
+    let Err(Error::InvalidOption { option, reason, .. }) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(option, "ticket");
+    assert!(reason.contains("namespace"), "{reason}");
+    place.adopt(&ticket).unwrap().unlock().unwrap();
+}
+
+pub(crate) fn ticket_that_nobody_uses_lasts_for_its_ttl(place: &Place) {
+    let ttl = place.ttl(Duration::from_millis(300));
+    let lock = place.builder().ttl(ttl).build().unwrap();
+    let ticket = lock.lock("a").unwrap().into_ticket().expect("a ticket");
+    let next = place.try_lock_for("a", PATIENCE).unwrap().expect("it ends");
+    assert!(next.was_abandoned());
+    assert!(matches!(lock.adopt(ticket), Err(Error::Lost { .. })));
+    next.verify().unwrap();
 }

@@ -3,23 +3,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Error, Locker, Mutex, MutexGuard, Result};
 
-use super::lease::assert_tells_of_its_lock;
 use super::release::panics_with;
-use super::texts::{assert_discreet, debugged};
 use super::waiting::{assert_times_out, release_meanwhile};
 use crate::{PATIENCE, Place};
-use support::Stopwatch;
-
-const _: () = {
-    const fn goes_anywhere<T: Send + Sync + 'static>() {}
-    goes_anywhere::<Mutex<Vec<String>>>();
-    goes_anywhere::<MutexGuard<Vec<String>>>();
-    // What a mutex holds of its type is only in its guards.
-    goes_anywhere::<Mutex<std::rc::Rc<u8>>>();
-};
 
 pub(super) fn counter(lock: &Locker) -> Mutex<u64> {
     lock.mutex("a", 7).unwrap()
@@ -33,7 +21,7 @@ fn assert_next_finds(counter: &Mutex<u64>, value: u64, abandoned: bool) {
     assert_eq!(found, (value, abandoned));
 }
 
-pub(crate) fn value_starts_as_init_and_is_stored_by_unlock_and_by_drop(place: &Place) {
+pub(crate) fn value_starts_as_init_and_is_stored_read_and_removed(place: &Place) {
     let (here, there) = (counter(place), counter(&place.other()));
     let mut guard = here.lock().unwrap();
     assert_eq!(*guard, 7);
@@ -42,14 +30,17 @@ pub(crate) fn value_starts_as_init_and_is_stored_by_unlock_and_by_drop(place: &P
     let mut guard = there.lock().unwrap();
     assert_eq!(*guard, 8);
     *guard += 1;
+    // It is read and removed without locking.
+    assert_eq!(here.peek().unwrap(), 8);
     drop(guard);
-    let guard = here.lock().unwrap();
-    assert_eq!(*guard, 9);
+    let _guard = here.lock().unwrap();
     // Another init changes nothing.
     assert_eq!(place.mutex("a", 1).unwrap().peek().unwrap(), 9);
+    there.remove().unwrap();
+    assert_eq!(here.peek().unwrap(), 7);
 }
 
-pub(crate) fn value_that_was_not_borrowed_mutably_is_not_stored(lock: &Locker) {
+pub(crate) fn value_that_was_not_borrowed_mutably_or_is_discarded_is_not_stored(lock: &Locker) {
     let counter = counter(lock);
     *counter.lock().unwrap() = 8;
     let guard = counter.lock().unwrap();
@@ -58,18 +49,9 @@ pub(crate) fn value_that_was_not_borrowed_mutably_is_not_stored(lock: &Locker) {
     drop(guard);
     assert_eq!(counter.peek().unwrap(), 7);
     let mut guard = counter.lock().unwrap();
-    counter.remove().unwrap();
     *guard = 9;
-    drop(guard);
-    assert_eq!(counter.peek().unwrap(), 9);
-}
-
-pub(crate) fn discarded_change_is_not_stored(lock: &Locker) {
-    let counter = counter(lock);
-    let mut guard = counter.lock().unwrap();
-    *guard = 8;
     MutexGuard::discard(guard).unwrap();
-    assert_eq!(*counter.try_lock().unwrap().expect("it was released"), 7);
+    assert_next_finds(&counter, 7, false);
 }
 
 pub(crate) fn panic_discards_the_change_and_is_told(lock: &Locker) {
@@ -81,32 +63,6 @@ pub(crate) fn panic_discards_the_change_and_is_told(lock: &Locker) {
     });
     assert_next_finds(&counter, 7, true);
     assert_next_finds(&counter, 7, false);
-}
-
-pub(crate) fn change_that_is_made_while_unwinding_is_stored(lock: &Locker) {
-    struct Saver<'a>(&'a Mutex<u64>);
-    impl Drop for Saver<'_> {
-        fn drop(&mut self) {
-            *self.0.lock().unwrap() += 1;
-        }
-    }
-    let counter = counter(lock);
-    panics_with(|| Saver(&counter));
-    assert_next_finds(&counter, 8, false);
-}
-
-pub(crate) fn value_is_read_and_removed_without_locking(lock: &Locker) {
-    let counter = counter(lock);
-    assert_eq!(counter.peek().unwrap(), 7);
-    counter.remove().unwrap();
-    let mut guard = counter.lock().unwrap();
-    *guard = 8;
-    assert_eq!(counter.peek().unwrap(), 7);
-    drop(guard);
-    let _guard = counter.lock().unwrap();
-    assert_eq!(counter.peek().unwrap(), 8);
-    counter.remove().unwrap();
-    assert_eq!(counter.peek().unwrap(), 7);
 }
 
 pub(crate) fn values_of_names_and_namespaces_are_apart(lock: &Locker) {
@@ -141,17 +97,14 @@ pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: 
     const TIMEOUT: Duration = Duration::from_millis(40);
     let there = counter(&place.other());
     let _guard = here.lock().unwrap();
-    for waiting in [&here, &there] {
-        assert!(waiting.try_lock().unwrap().is_none());
-        assert_times_out(TIMEOUT, || waiting.try_lock_for(TIMEOUT));
-        assert_times_out(TIMEOUT, || waiting.try_lock_until(Instant::now() + TIMEOUT));
-    }
+    assert!(there.try_lock().unwrap().is_none());
+    assert_times_out(TIMEOUT, || there.try_lock_for(TIMEOUT));
+    assert_times_out(TIMEOUT, || here.try_lock_until(Instant::now() + TIMEOUT));
 }
 
 pub(crate) fn waiter_reads_what_the_one_before_it_stored(place: &Place) {
-    let here = counter(place);
-    let there = counter(&place.other());
-    for (waiting, before) in [&here, &there, &here, &there].into_iter().zip(8..) {
+    let (here, there) = (counter(place), counter(&place.other()));
+    for (waiting, before) in [&here, &there].into_iter().zip(8..) {
         let mut guard = here.lock().unwrap();
         *guard = before;
         let value = release_meanwhile(guard, || waiting.lock().map(|guard| *guard));
@@ -162,36 +115,6 @@ pub(crate) fn waiter_reads_what_the_one_before_it_stored(place: &Place) {
         let value = release_meanwhile(guard, || waiting.try_lock_for(PATIENCE));
         assert_eq!(*value.unwrap().expect("it was released"), 10 * before);
     }
-}
-
-pub(crate) fn guard_tells_what_that_of_a_lock_does(lock: &Locker) {
-    let counter = counter(lock);
-    let guard = counter.lock().unwrap();
-    let lease = MutexGuard::lease(&guard);
-    assert_eq!(lease.name(), "a");
-    assert_tells_of_its_lock(lease);
-    let (lost, token) = (lease.lost().clone(), lease.fencing_token());
-    let shown = debugged(&guard);
-    assert!(shown.contains('7'), "{shown}");
-    assert_discreet(&(shown + &debugged(&counter)));
-    MutexGuard::unlock(guard).unwrap();
-    assert_eq!(
-        lost.recv_timeout(PATIENCE),
-        Err(RecvTimeoutError::Disconnected)
-    );
-    assert!(MutexGuard::lease(&counter.lock().unwrap()).fencing_token() > token);
-}
-
-pub(crate) fn lock_and_mutex_of_a_name_exclude_each_other(place: &Place) {
-    let (here, other) = (counter(place), place.other());
-    let guard = here.lock().unwrap();
-    for lock in [place as &Locker, &other] {
-        assert!(lock.try_lock("a").unwrap().is_none());
-    }
-    let plain = release_meanwhile(guard, || place.lock("a")).unwrap();
-    assert!(here.try_lock().unwrap().is_none());
-    assert!(counter(&other).try_lock().unwrap().is_none());
-    assert_eq!(*release_meanwhile(plain, || here.lock()).unwrap(), 7);
 }
 
 pub(crate) fn lost_lease_stores_nothing(place: &Place) {
@@ -216,144 +139,47 @@ pub(crate) fn lost_lease_stores_nothing(place: &Place) {
     }
 }
 
-pub(crate) fn lost_lease_stores_nothing_although_nobody_came(place: &Place) {
-    let careless = counter(&place.careless());
-    let mut stale = careless.lock().unwrap();
-    *stale = 100;
-    let lost = MutexGuard::lease(&stale).lost();
-    lost.recv_timeout(PATIENCE).unwrap();
-    let outcome = MutexGuard::unlock(stale);
-    assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
-    assert_eq!(counter(place).peek().unwrap(), 7);
-}
-
-pub(crate) fn mutex_is_tried_a_given_number_of_times(place: &Place) {
-    let hasty = counter(&place.builder().attempts(3).build().unwrap());
-    let guard = counter(place).lock().unwrap();
-    match hasty.lock() {
-        Err(Error::Busy { name, attempts, .. }) => assert_eq!((&*name, attempts), ("a", 3)),
-        other => panic!("{other:?}"),
-    }
-    assert!(hasty.try_lock_for(2 * PATIENCE).unwrap().is_none());
-    drop(guard);
-    assert_eq!(*hasty.lock().unwrap(), 7);
-}
-
-pub(crate) fn renewal_keeps_a_value_for_several_ttls(place: &Place) {
-    let ttl = place.ttl(Duration::from_millis(500));
-    let renewed = counter(&place.builder().ttl(ttl).build().unwrap());
-    let watch = Stopwatch::start();
-    let mut guard = renewed.lock().unwrap();
-    thread::sleep(5 * ttl / 2);
-    *guard = 8;
-    if let Err(error) = MutexGuard::unlock(guard) {
-        return watch.assert_late(ttl / 2, ttl, error);
-    }
-    assert_next_finds(&renewed, 8, false);
-}
-
 pub(crate) fn threads_lose_no_change(place: &Place) {
-    const THREADS: u64 = 8;
     const EACH: u64 = 50;
     let other = place.other();
     let patient = place.builder().hand_over(Duration::from_millis(20));
     let patient = patient.build().unwrap();
-    // Those that lock without a value come in between.
-    let plain = |lock: &Locker| (0..EACH).for_each(|_| drop(lock.lock("n").unwrap()));
-    let count = |lock: &Locker| {
-        let counter = lock.mutex("n", 0u64).unwrap();
-        for turn in 0..EACH {
-            let mut guard = counter.lock().unwrap();
-            *guard += 1;
-            match turn % 2 {
-                0 => MutexGuard::unlock(guard).unwrap(),
-                _ => drop(guard),
-            }
-        }
-    };
     thread::scope(|scope| {
-        for _ in 0..THREADS / 4 {
-            for lock in [place as &Locker, &other, &patient, &patient] {
-                scope.spawn(move || count(lock));
-            }
+        for lock in [place as &Locker, &other, &patient, &patient] {
+            scope.spawn(move || {
+                for _ in 0..EACH {
+                    counter(lock).update(|count| *count += 1).unwrap();
+                    // One that locks without the value.
+                    drop(lock.lock("a").unwrap());
+                }
+            });
         }
-        scope.spawn(|| plain(place));
-        scope.spawn(|| plain(&patient));
     });
-    let counter = place.mutex("n", 0).unwrap();
-    assert_eq!(*counter.lock().unwrap(), THREADS * EACH);
+    assert_next_finds(&counter(place), 7 + 4 * EACH, false);
 }
 
-pub(crate) fn update_stores_and_gives_what_its_closure_does(place: &Place) {
+pub(crate) fn update_stores_what_its_closure_leaves_unless_that_fails(place: &Place) {
+    type Any = Box<dyn std::error::Error>;
     let (here, there) = (counter(place), counter(&place.other()));
     let text = here.update(|count| {
         *count += 1;
         format!("{count}")
     });
     assert_eq!(text.unwrap(), "8");
-    assert_eq!(there.peek().unwrap(), 8);
     there.set(100).unwrap();
-    assert_eq!(here.peek().unwrap(), 100);
     assert_next_finds(&here, 100, false);
-}
-
-pub(crate) fn update_of_a_lock_that_is_lost_meanwhile_says_so(place: &Place) {
-    let careless = counter(&place.careless());
-    let outcome = careless.update(|count| {
-        *count = 100;
-        thread::sleep(place.most(place.brief()) + place.brief());
-        "done"
-    });
-    assert!(matches!(outcome, Err(Error::Lost { .. })), "{outcome:?}");
-    assert_eq!(careless.peek().unwrap(), 7);
-}
-
-pub(crate) fn update_that_fails_changes_nothing_and_abandons_nothing(place: &Place) {
-    let counter = counter(place);
-    let failed = counter.try_update(|count| {
-        *count = 100;
-        Err::<(), Box<dyn std::error::Error>>("on purpose".into())
+    let failed = here.try_update(|count| {
+        *count = 1;
+        Err::<(), Any>("on purpose".into())
     });
     assert!(failed.is_err());
-    assert_next_finds(&counter, 7, false);
-    let done = counter.try_update(|count| {
-        *count += 1;
-        Ok::<_, Box<dyn std::error::Error>>("done")
-    });
-    assert_eq!(done.unwrap(), "done");
-    assert_eq!(counter.peek().unwrap(), 8);
-}
-
-pub(crate) fn update_that_panics_changes_nothing_and_is_told(lock: &Locker) {
-    let counter = counter(lock);
+    assert_next_finds(&there, 100, false);
     panics_with(|| {
-        counter.update(|count| {
-            *count = 100;
+        here.update(|count| {
+            *count = 1;
             panic!("with the value in hand, as this test wants it");
         })
     });
-    assert_next_finds(&counter, 7, true);
-}
-
-pub(crate) fn clones_are_one_lock_and_value(lock: &Locker) {
-    let counter = counter(lock);
-    thread::scope(|scope| {
-        for counter in [(); 4].map(|()| counter.clone()) {
-            scope.spawn(move || (0..10).for_each(|_| counter.update(|count| *count += 1).unwrap()));
-        }
-    });
-    assert_eq!(counter.peek().unwrap(), 47);
-    let (guard, clone) = (counter.lock().unwrap(), counter.clone());
-    assert!(clone.try_lock().unwrap().is_none());
-    drop(guard);
-}
-
-pub(crate) fn value_is_stored_at_once_by_a_release_that_leaves_the_lock_taken(lock: &Locker) {
-    let counter = counter(lock);
-    let mut guard = counter.lock().unwrap();
-    MutexGuard::lease(&guard).at_least_for(Duration::from_secs(300));
-    *guard = 8;
-    MutexGuard::unlock(guard).unwrap();
-    assert_eq!(counter.peek().unwrap(), 8);
-    assert!(counter.try_lock().unwrap().is_none());
+    assert_next_finds(&there, 100, true);
+    assert_eq!(here.try_update(|count| Ok::<_, Any>(*count)).unwrap(), 100);
 }

@@ -23,16 +23,16 @@ pub(crate) struct Place {
     locker: Locker,
     pub(crate) url: String,
     namespace: String,
-    leases: Leases,
+    pub(crate) leases: Leases,
     /// What has to be there for as long as the locker.
     _keep: Box<dyn Any + Send + Sync>,
 }
 
 /// What leases are like at a place.
 #[derive(Clone, Copy)]
-struct Leases {
+pub(crate) struct Leases {
     /// The engine has no shorter ttl.
-    shortest: Duration,
+    pub(crate) shortest: Duration,
     /// The suite uses no shorter ttl, and only multiples of it, so that whatever is longer for one engine is for all.
     unit: Duration,
     /// A lease may begin by such a part of its ttl before it is granted.
@@ -40,10 +40,10 @@ struct Leases {
     /// So much later than its ttl the engine may take notice of its end.
     late: Duration,
     /// So many names can be had at once.
-    most_names: usize,
+    pub(crate) most_names: usize,
     /// A value may have so many bytes.
     #[cfg_attr(not(feature = "value"), allow(dead_code))]
-    largest_value: usize,
+    pub(crate) largest_value: usize,
 }
 
 impl Leases {
@@ -78,11 +78,6 @@ impl Leases {
     };
 }
 
-/// By how much earlier than the engine's a lease ends: an allowance for clocks that differ.
-fn margin(ttl: Duration) -> Duration {
-    ttl / 100 + Duration::from_millis(2)
-}
-
 /// All of memory: is one place, so that tests differ in their namespace; servers that all share have a root for each.
 fn next_number() -> u64 {
     static PLACES: AtomicU64 = AtomicU64::new(0);
@@ -113,35 +108,16 @@ impl Place {
         unit * u32::try_from(units).expect("the suite isn't that patient")
     }
 
-    /// The engine has no shorter one.
-    pub(crate) fn shortest_ttl(&self) -> Duration {
-        self.leases.shortest
-    }
-
     /// How long a lease of that ttl lasts at least, from before it was asked for.
     pub(crate) fn least(&self, ttl: Duration) -> Duration {
-        (ttl - margin(ttl)).mul_f64(1.0 - self.leases.early)
+        // An allowance for clocks that differ.
+        let margin = ttl / 100 + Duration::from_millis(2);
+        (ttl - margin).mul_f64(1.0 - self.leases.early)
     }
 
     /// How soon another has the lock, at most, after a lease of that ttl was asked for that isn't renewed.
     pub(crate) fn most(&self, ttl: Duration) -> Duration {
         ttl + self.leases.late
-    }
-
-    /// A time in which a lease of that ttl has to be renewed again and again.
-    pub(crate) fn several(&self, ttl: Duration) -> Duration {
-        5 * ttl / 2
-    }
-
-    /// So many names can be had at once.
-    pub(crate) fn most_names(&self) -> usize {
-        self.leases.most_names
-    }
-
-    /// A value may have so many bytes.
-    #[cfg(feature = "value")]
-    pub(crate) fn largest_value(&self) -> usize {
-        self.leases.largest_value
     }
 
     /// A ttl whose end is waited for.

@@ -1,6 +1,5 @@
 //! How a lock becomes free.
 
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::thread;
 use std::time::Duration;
 
@@ -8,34 +7,6 @@ use crosslock::{Error, LockGuard, Locker};
 
 use crate::{PATIENCE, Place};
 use support::Stopwatch;
-
-// A panic leaves nothing half done in these, whatever engine they are of.
-const _: () = {
-    const fn survives_panics<T: UnwindSafe + RefUnwindSafe>() {}
-    survives_panics::<Locker>();
-    survives_panics::<LockGuard>();
-    survives_panics::<crosslock::Semaphore>();
-};
-
-#[cfg(feature = "value")]
-const _: () = {
-    use crosslock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-    const fn survives_panics<T: UnwindSafe + RefUnwindSafe>() {}
-    // What a mutex holds of its type is only in its guards.
-    survives_panics::<Mutex<std::cell::Cell<u8>>>();
-    survives_panics::<RwLock<std::cell::Cell<u8>>>();
-    survives_panics::<MutexGuard<String>>();
-    survives_panics::<RwLockReadGuard<String>>();
-    survives_panics::<RwLockWriteGuard<String>>();
-};
-
-const _: () = {
-    const fn goes_anywhere<T: Send + Sync + 'static>() {}
-    const fn is_shared<T: Clone + Send + Sync + 'static>() {}
-    goes_anywhere::<LockGuard>();
-    goes_anywhere::<crosslock::Error>();
-    is_shared::<Locker>();
-};
 
 #[track_caller]
 pub(crate) fn assert_free(lock: &Locker, name: &str) {
@@ -72,22 +43,6 @@ pub(crate) fn release(guard: LockGuard) {
     }
 }
 
-pub(crate) fn panic_releases_and_is_told_to_the_next_holder_once(place: &Place) {
-    let other = place.other();
-    let mut last = 0;
-    for _ in 0..4 {
-        // The number that tells of it is another for each of these.
-        for _ in 0..2 {
-            panics_with(|| place.lock("a").unwrap());
-            let next = other.try_lock("a").unwrap().expect("it was released");
-            assert!(next.was_abandoned());
-            assert!(next.fencing_token() > last);
-            last = next.fencing_token();
-        }
-        assert_free(place, "a");
-    }
-}
-
 pub(crate) fn panic_is_told_to_the_thread_that_waits(place: &Place) {
     let hands_over = place.builder().hand_over(PATIENCE).build().unwrap();
     let other = place.other();
@@ -116,19 +71,6 @@ pub(crate) fn lock_that_is_taken_while_unwinding_is_released_in_order(lock: &Loc
     assert_free(lock, "a");
 }
 
-pub(crate) fn another_thread_can_release(lock: &Locker) {
-    for by_unlock in [false, true] {
-        let guard = lock.lock("a").unwrap();
-        let release = move || {
-            if by_unlock {
-                guard.unlock().unwrap();
-            }
-        };
-        thread::spawn(release).join().unwrap();
-        assert_free(lock, "a");
-    }
-}
-
 pub(crate) fn guard_outlives_its_thread_and_its_locker(place: &Place) {
     // Taken by a thread that has ended before the second renewal.
     let ttl = place.ttl(Duration::from_millis(300));
@@ -148,26 +90,4 @@ pub(crate) fn guard_outlives_its_thread_and_its_locker(place: &Place) {
     thread::scope(|scope| scope.spawn(|| guard.check()).join().unwrap()).unwrap();
     guard.unlock().unwrap();
     assert_free(place, "a");
-}
-
-pub(crate) fn clone_outlives_the_original(place: &Place) {
-    let original = place.other();
-    let (clone, other) = (original.clone(), original.with_namespace("clone").unwrap());
-    drop(original);
-    let _guard = clone.lock("a").unwrap();
-    assert!(place.try_lock("a").unwrap().is_none());
-    other.lock("a").unwrap().unlock().unwrap();
-}
-
-pub(crate) fn abandoned_waiting_call_leaves_nothing(place: &Place) {
-    let other = place.other();
-    for waiting in [&**place, &other] {
-        let guard = place.lock("a").unwrap();
-        // Long enough to get into a line.
-        let timeout = Duration::from_millis(50);
-        assert!(waiting.try_lock_for("a", timeout).unwrap().is_none());
-        guard.verify().unwrap();
-        guard.unlock().unwrap();
-        assert_free(place, "a");
-    }
 }

@@ -1,13 +1,10 @@
 //! Several names at once: all or none.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::thread;
 use std::time::Instant;
 
 use crosslock::{Error, Locker};
 
-use super::release::{assert_free, assert_taken, release};
-use super::waiting::release_meanwhile;
+use super::release::{assert_free, assert_taken};
 use crate::{PATIENCE, Place};
 
 #[track_caller]
@@ -38,22 +35,6 @@ pub(crate) fn all_are_taken_or_none(place: &Place) {
     all.verify().unwrap();
     all.unlock().unwrap();
     assert_all_free(&other, &["a", "b", "c"]);
-}
-
-pub(crate) fn tokens_increase_over_all_names(place: &Place) {
-    let other = place.other();
-    let mut last = [0; 3];
-    for turn in 0..30 {
-        let lock = [place as &Locker, &other][turn % 2];
-        let names = [["a", "b"], ["b", "c"], ["c", "a"]][turn % 3];
-        let guard = lock.lock_all(&names).unwrap();
-        let token = guard.fencing_token();
-        for name in names {
-            let last = &mut last[usize::from(name.as_bytes()[0] - b'a')];
-            assert!(*last < token, "{token} after {last} of {name}");
-            *last = token;
-        }
-    }
 }
 
 pub(crate) fn names_given_twice_are_one(place: &Place) {
@@ -95,7 +76,7 @@ pub(crate) fn wrong_numbers_and_names_are_rejected(place: &Place) {
         }
     }
     assert_all_free(lock, &["a", "0"]);
-    let most = &many[..place.most_names()];
+    let most = &many[..place.leases.most_names];
     let guard = lock.lock_all(most).unwrap();
     guard.verify().unwrap();
     assert_all_taken(lock, most);
@@ -121,58 +102,6 @@ pub(crate) fn names_are_texts_of_any_type(lock: &Locker) {
     let guard = lock.lock_all(&either).unwrap();
     assert_all_taken(lock, &["a", "b"]);
     drop(guard);
-}
-
-pub(crate) fn all_wait_for_whichever_is_held(place: &Place) {
-    let other = place.other();
-    for lock in [place as &Locker, &other] {
-        for holding in [&["a"][..], &["b"], &["b", "c"], &["a", "b"]] {
-            let guard = place.lock_all(holding).unwrap();
-            let all = release_meanwhile(guard, || lock.lock_all(&["a", "b"]));
-            all.unwrap().verify().unwrap();
-        }
-    }
-}
-
-pub(crate) fn single_locks_wait_for_all(place: &Place) {
-    let other = place.other();
-    for lock in [place as &Locker, &other] {
-        for name in ["a", "b"] {
-            let all = place.lock_all(&["a", "b"]).unwrap();
-            let token = all.fencing_token();
-            let one = release_meanwhile(all, || lock.lock(name)).unwrap();
-            assert!(one.fencing_token() > token);
-            assert!(!one.was_abandoned());
-        }
-    }
-}
-
-pub(crate) fn overlapping_sets_in_any_order_make_progress_and_exclude(place: &Place) {
-    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-    const EACH: usize = 30;
-    let other = place.other();
-    let taken = [const { AtomicBool::new(false) }; 4];
-    let hold = |lock: &Locker, order: &[usize]| {
-        let names: Vec<_> = order.iter().map(|at| NAMES[*at]).collect();
-        let guard = lock.lock_all(&names).unwrap();
-        for at in order {
-            assert!(!taken[*at].swap(true, SeqCst), "{names:?}");
-        }
-        thread::yield_now();
-        for at in order {
-            taken[*at].store(false, SeqCst);
-        }
-        release(guard);
-    };
-    let orders: [&[usize]; 6] = [&[0, 1], &[1, 0], &[3, 2, 1], &[1, 2, 3], &[3, 0], &[2]];
-    thread::scope(|scope| {
-        for lock in [place as &Locker, &other] {
-            for order in orders {
-                scope.spawn(|| (0..EACH).for_each(|_| hold(lock, order)));
-            }
-        }
-    });
-    assert_all_free(place, &NAMES);
 }
 
 pub(crate) fn abandoned_set_is_told_to_the_next_holder_of_each(place: &Place) {

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-#[cfg(feature = "redis")]
-use std::time::Duration;
 
 use crosslock::{Error, Locker, Verdict};
 
 use crate::place::PASSWORD;
 use crate::{PATIENCE, Place};
+use support::shown;
 
 /// An owner's first part is a uuid, which nothing else here has.
 fn has_uuid(text: &str) -> bool {
@@ -24,28 +23,6 @@ fn has_uuid(text: &str) -> bool {
 pub(crate) fn assert_discreet(text: &str) {
     assert!(!has_uuid(text), "shows an owner: {text}");
     assert!(!text.contains(PASSWORD), "shows a password: {text}");
-}
-
-/// All that an error says, down to its first cause.
-fn story(error: &Error) -> String {
-    let mut story = format!("{error}\n{error:?}\n{error:#?}");
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        story += &format!("\n{error}\n{error:?}");
-        cause = error.source();
-    }
-    story
-}
-
-/// Who prints an error with its causes shows each once; who prints it alone is told what to do.
-#[cfg(feature = "redis")]
-#[track_caller]
-fn assert_leaves_its_cause_to_source(error: &Error) {
-    let (text, cause) = (error.to_string(), std::error::Error::source(error));
-    let cause = cause.expect("a cause").to_string();
-    assert!(!text.contains(&cause), "{cause:?} is told twice: {text}");
-    let advises = ["check", "tried again", "read it"];
-    assert!(advises.iter().any(|word| text.contains(word)), "{text}");
 }
 
 fn failure<T: Debug>(outcome: crosslock::Result<T>) -> Error {
@@ -90,7 +67,7 @@ fn errors(place: &Place) -> Vec<(&'static str, Error)> {
 
 pub(crate) fn errors_name_the_lock_and_hide_owner_and_password(place: &Place) {
     for (kind, error) in errors(place) {
-        let (text, story) = (error.to_string(), story(&error));
+        let (text, story) = (error.to_string(), shown(&error));
         assert!(story.contains(kind), "{kind}: {story}");
         assert_discreet(&story);
         assert!(text.starts_with(char::is_lowercase), "{text}");
@@ -100,44 +77,6 @@ pub(crate) fn errors_name_the_lock_and_hide_owner_and_password(place: &Place) {
             _ => {}
         }
     }
-}
-
-#[cfg(feature = "redis")]
-pub(crate) fn errors_of_a_server_hide_the_password() {
-    let server = support::RedisServer::builder().password(PASSWORD).start();
-    let secret = format!(":{PASSWORD}");
-    let open = |url: &str| {
-        let builder = Locker::builder(url).outage_timeout(Duration::ZERO);
-        builder.connect_timeout(Duration::from_millis(500)).build()
-    };
-    let lock = open(&server.url_as(&secret)).unwrap();
-    let guard = lock.lock("a").unwrap();
-    let wrong = server.url_as(&format!(":not-{PASSWORD}"));
-    let misspelt = server
-        .url_as(&secret)
-        .replace("redis://", "rediss+nonsense://");
-    let denied = failure(open(&wrong));
-    assert!(matches!(denied, Error::Denied { .. }), "{denied:?}");
-    let invalid = failure(open(&misspelt));
-    assert!(matches!(invalid, Error::InvalidUrl { .. }), "{invalid:?}");
-    server.kill();
-    let unavailable = [
-        failure(open(&server.url_as(&secret))),
-        failure(lock.lock("b")),
-        failure(guard.verify()),
-        failure(guard.unlock()),
-    ];
-    for error in &unavailable {
-        assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
-    }
-    for error in unavailable.iter().chain([&denied, &invalid]) {
-        assert_discreet(&story(error));
-    }
-    for error in unavailable.iter().chain([&denied]) {
-        assert_leaves_its_cause_to_source(error);
-    }
-    let [.., unlock] = &unavailable;
-    assert!(unlock.to_string().contains("isn't known"), "{unlock}");
 }
 
 pub(crate) fn diagnosis_has_words_for_each_check_and_leaves_locks_alone(place: &Place) {

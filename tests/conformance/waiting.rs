@@ -5,16 +5,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::{Error, Event, LockGuard, Locker, Observer, Result};
+use crosslock::{Error, Event, Locker, Observer, Result};
 
 use crate::{PATIENCE, Place};
 use support::{Stopwatch, Thread, wait_until};
-
-/// Waits for what another thread holds: of the same locker, and of another.
-fn each_waiter(place: &Place, test: impl Fn(&Locker)) {
-    test(place);
-    test(&place.other());
-}
 
 /// Drops `guard` while `wait` is in it, and returns what `wait` gave.
 ///
@@ -45,23 +39,6 @@ pub(crate) fn release_meanwhile<G, T: Send>(
     })
 }
 
-pub(crate) fn every_waiting_thread_is_served(place: &Place) {
-    const WAITERS: usize = 8;
-    let other = place.other();
-    let guard = place.lock("a").unwrap();
-    let tokens = thread::scope(|scope| {
-        let wait = |lock: &Locker| lock.lock("a").map(|guard| guard.fencing_token());
-        let waiters: Vec<_> = (0..WAITERS / 2)
-            .flat_map(|_| [&**place, &other])
-            .map(|lock| scope.spawn(move || wait(lock)))
-            .collect();
-        drop(guard);
-        let tokens = waiters.into_iter().map(|waiter| waiter.join().unwrap());
-        tokens.collect::<Result<std::collections::HashSet<_>>>()
-    });
-    assert_eq!(tokens.unwrap().len(), WAITERS);
-}
-
 /// Asserts that `wait` waits for all of `timeout`, in vain.
 pub(crate) fn assert_times_out<G>(timeout: Duration, wait: impl FnOnce() -> Result<Option<G>>) {
     let watch = Stopwatch::start();
@@ -82,59 +59,13 @@ pub(crate) fn assert_times_out<G>(timeout: Duration, wait: impl FnOnce() -> Resu
     );
 }
 
-pub(crate) fn timed_wait_ends_after_its_timeout(place: &Place) {
-    let _guard = place.lock("a").unwrap();
-    each_waiter(place, |lock| {
-        for millis in [1, 30, 250] {
-            let timeout = Duration::from_millis(millis);
-            assert_times_out(timeout, || lock.try_lock_for("a", timeout));
-        }
-    });
-}
-
-/// The guard of "a" that one attempt gets, for which there is no time; `None` if the machine was too late for an
-/// answer.
-fn at_once(
-    place: &Place,
-    attempt: impl FnOnce() -> Result<Option<LockGuard>>,
-) -> Option<LockGuard> {
-    // A server that has just started, and has no such name yet, may take longer than the attempt.
-    drop(place.lock("a").unwrap());
-    let watch = Stopwatch::start();
-    match attempt() {
-        // It waits for an answer for 40 ms.
-        Err(error @ Error::Unavailable { .. }) => {
-            let most = Duration::from_millis(100);
-            watch.assert_late(Duration::from_millis(20), most, error);
-            None
-        }
-        guard => Some(guard.unwrap().expect("the lock is free")),
-    }
-}
-
-pub(crate) fn call_without_time_tries_once(place: &Place) {
-    type Call = fn(&Locker) -> Result<Option<LockGuard>>;
-    let calls: [Call; 2] = [
-        |lock| lock.try_lock_for("a", Duration::ZERO),
-        |lock| lock.try_lock_until("a", Instant::now() - Duration::from_millis(1)),
-    ];
-    for call in calls {
-        let Some(_guard) = at_once(place, || call(place)) else {
-            return;
-        };
-        each_waiter(place, |lock| {
-            assert_times_out(Duration::ZERO, || call(lock));
-        });
-    }
-}
-
 pub(crate) fn longest_timeout_waits_for_the_release(place: &Place) {
     assert!(place.try_lock_for("a", Duration::MAX).unwrap().is_some());
-    each_waiter(place, |lock| {
+    for lock in [place as &Locker, &place.other()] {
         let wait = || lock.try_lock_for("a", Duration::MAX);
         let guard = release_meanwhile(place.lock("a").unwrap(), wait).unwrap();
         guard.expect("it was released").verify().unwrap();
-    });
+    }
 }
 
 /// The threads whose calls have begun to wait for a lock.

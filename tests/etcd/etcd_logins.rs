@@ -72,30 +72,3 @@ fn token_that_has_ended_is_replaced() {
         });
     }
 }
-
-#[test]
-fn restart_of_a_member_needs_no_new_locker() {
-    let server = Etcd::setup().login().start();
-    let locker = open(&server.url());
-    let guard = held(&locker);
-    server.restart();
-    guard.verify().expect("verify");
-    guard.unlock().expect("unlock");
-    assert_works(&locker);
-}
-
-#[test]
-fn threads_whose_token_has_ended_log_in_once() {
-    // To check a password takes the server a while.
-    let setup = Etcd::setup().token_ttl(1).flag("bcrypt-cost", "11");
-    let server = setup.start();
-    let locker = Locker::builder(&server.url()).outage_timeout(Duration::ZERO);
-    let locker = locker.build().expect("open");
-    thread::sleep(millis(2_500));
-    thread::scope(|scope| {
-        for thread in 0..40 {
-            let (locker, name) = (&locker, format!("{NAME}-{thread}"));
-            scope.spawn(move || locker.lock(&name).expect("lock"));
-        }
-    });
-}

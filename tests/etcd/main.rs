@@ -5,15 +5,13 @@
 
 mod etcd_hosts;
 mod etcd_logins;
-mod etcd_resources;
 mod etcd_tls;
-mod etcd_watches;
 
 use std::thread;
 use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker};
-use support::wait_until;
+use support::{shown, wait_until};
 
 /// The lock of most tests.
 const NAME: &str = "n";
@@ -45,35 +43,17 @@ fn assert_works(locker: &Locker) {
     guard.unlock().expect("unlock");
 }
 
-/// Waits until so many wait for the lock.
-#[track_caller]
-fn wait_for_line(locker: &Locker, length: usize) {
-    wait_until("the line", PATIENCE, || {
-        let found = locker.inspect(NAME).expect("inspect");
-        found.waiters.len() == length
-    });
-}
-
 /// Has a thread wait for the lock while that is done which releases it; then the thread has it.
 #[track_caller]
 fn assert_served(holder: &Locker, waiter: &Locker, meanwhile: impl FnOnce(LockGuard)) {
     let guard = held(holder);
     thread::scope(|scope| {
         let waits = scope.spawn(|| waiter.lock(NAME).map(LockGuard::unlock));
-        wait_for_line(holder, 1);
+        wait_until("it to wait", PATIENCE, || {
+            holder.inspect(NAME).expect("inspect").waiters.len() == 1
+        });
         meanwhile(guard);
         wait_until("the lock", PATIENCE, || waits.is_finished());
         waits.join().unwrap().expect("lock").expect("unlock");
     });
-}
-
-/// All that an error shows.
-fn shown(error: &Error) -> String {
-    let mut text = format!("{error} {error:?}");
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text += &format!(" {cause} {cause:?}");
-        source = cause.source();
-    }
-    text
 }

@@ -5,7 +5,7 @@ use std::thread::{self, ScopedJoinHandle};
 use crosslock::{LockGuard, Locker};
 use support::{Etcd, Protocol, Proxy, wait_until};
 
-use crate::{LINE, PATIENCE, TTL, await_places, open, take, wait_for, with};
+use crate::{LINE, PATIENCE, TTL, await_places, open, take, wait_for};
 
 /// More than are many.
 const AHEAD: usize = 17;
@@ -22,10 +22,6 @@ fn line_up(server: &Etcd) {
 
 fn hasty(url: &str) -> Locker {
     Locker::builder(url).ttl(TTL).build().expect("it opens")
-}
-
-fn short(server: &Etcd) -> Locker {
-    with(server, |builder| builder.ttl(TTL))
 }
 
 /// The place of the only waiter that is crosslock.
@@ -92,18 +88,10 @@ fn long_lease_that_comes_late_is_not_that_of_a_holder() {
 /// The servers choose numbers for `etcdctl lock`, also such ones.
 #[test]
 fn holder_that_is_not_crosslock_is_not_passed_over() {
-    assert_not_passed_over(|server| {
-        let place = format!("{OTHERS}1");
-        server.put_under((LONG | 7, 600), &place, "");
-        place
-    });
-}
-
-fn assert_not_passed_over(put: impl FnOnce(&Etcd) -> String) {
     let server = Etcd::start();
-    let (holder, locker) = (open(&server), short(&server));
-    let guard = take(&holder);
-    let other = put(&server);
+    let (guard, locker) = (take(&open(&server)), hasty(&server.url()));
+    let other = format!("{OTHERS}1");
+    server.put_under((LONG | 7, 600), &other, "");
     thread::scope(|scope| {
         let waits = scope.spawn(|| wait_for(&locker));
         await_places(&server, 3);
@@ -120,8 +108,7 @@ fn assert_not_passed_over(put: impl FnOnce(&Etcd) -> String) {
 fn waiter_that_has_gone_in_is_not_passed_over() {
     let server = Etcd::start();
     line_up(&server);
-    let proxy = || Proxy::speaking(Protocol::Http, server.own_addr());
-    let (proxy, other_proxy) = (proxy(), proxy());
+    let [proxy, other_proxy] = [(); 2].map(|()| Proxy::speaking(Protocol::Http, server.own_addr()));
     let locker = |proxy: &Proxy| hasty(&format!("etcd://{}/", proxy.addr()));
     let (slow, next) = (locker(&proxy), locker(&other_proxy));
     thread::scope(|scope| {

@@ -1,45 +1,11 @@
-//! What the keys of a lock are called: after leases, which owners use one after the other. And that nothing stays
-//! behind but values.
+//! How many requests calls take, and that nothing stays behind but values.
 
-use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
+use crosslock::{Error, Locker};
 use support::{Etcd, wait_until};
 
 use crate::{LONG, PATIENCE, TTL, take, with};
-
-#[test]
-fn locking_in_a_loop_writes_the_same_keys_under_the_same_leases() {
-    let server = Etcd::start();
-    let locker = with(&server, |builder| builder.ttl(LONG));
-    let mut written = BTreeSet::new();
-    for _ in 0..20 {
-        let guard = take(&locker);
-        written.extend(server.keys("crosslock/n/"));
-        guard.unlock().unwrap();
-        drop(locker.try_read("n").unwrap().expect("it is free"));
-    }
-    assert_eq!(written.len(), 2, "{written:?}");
-    // One more remembers who was let in.
-    assert!(server.leases().len() <= 2, "{:?}", server.leases());
-}
-
-#[test]
-fn owner_that_panicked_is_not_hidden_by_the_next_of_its_process() {
-    let server = Etcd::start();
-    let locker = with(&server, |builder| builder.ttl(LONG));
-    for _ in 0..2 {
-        let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let _guard = take(&locker);
-            panic!("while it is held");
-        }));
-        assert!(panicked.is_err());
-        let guard = take(&locker);
-        assert!(guard.was_abandoned());
-        guard.unlock().unwrap();
-        assert!(!take(&locker).was_abandoned());
-    }
-}
 
 #[test]
 fn locker_that_is_gone_leaves_neither_keys_nor_leases() {
@@ -60,4 +26,48 @@ fn locker_that_is_gone_leaves_neither_keys_nor_leases() {
     drop((guard, mutex, locker, other));
     assert_eq!(server.keys(""), ["crosslock/v/value"]);
     wait_until("the leases to end", PATIENCE, || server.leases().is_empty());
+}
+
+#[test]
+fn lock_that_is_free_takes_one_request_and_its_release_another() {
+    const CYCLES: u64 = 50;
+    let server = Etcd::setup().proxies().start();
+    let [locker, other] = [(); 2].map(|()| with(&server, |builder| builder.ttl(LONG)));
+    take(&locker).unlock().unwrap();
+    let before = server.proxy().requests();
+    for _ in 0..CYCLES {
+        take(&locker).unlock().unwrap();
+    }
+    assert_eq!(server.proxy().requests() - before, 2 * CYCLES);
+    let before = server.proxy().requests();
+    for _ in 0..CYCLES {
+        locker.lock_all(&["a", "b", "c"]).unwrap().unlock().unwrap();
+        locker.read("n").unwrap().unlock().unwrap();
+    }
+    assert_eq!(server.proxy().requests() - before, 4 * CYCLES);
+    let _guard = take(&locker);
+    assert!(other.try_lock("n").unwrap().is_none());
+    let before = server.proxy().requests();
+    for _ in 0..CYCLES {
+        assert!(other.try_lock("n").unwrap().is_none());
+    }
+    assert_eq!(server.proxy().requests() - before, CYCLES);
+}
+
+/// Whatever is wrong with the one that was asked for.
+#[test]
+fn ttl_that_is_not_possible_is_answered_by_the_one_range_that_is() {
+    // The servers' shortest lease is 1.5 times as long.
+    let server = Etcd::setup().flag("election-timeout", "1000").start();
+    for millis in [500, 1_000, 1_500, 2_500] {
+        let ttl = Duration::from_millis(millis);
+        let opened = Locker::builder(&server.url()).ttl(ttl).build();
+        let Err(Error::InvalidOption { option, reason, .. }) = opened else {
+            panic!("{ttl:?}: {opened:?}");
+        };
+        assert_eq!(option, "ttl");
+        assert!(reason.contains("whole seconds, 2s to 24 h"), "{reason}");
+    }
+    assert!(server.leases().is_empty());
+    with(&server, |builder| builder.ttl(Duration::from_secs(2)));
 }

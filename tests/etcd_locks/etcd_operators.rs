@@ -59,11 +59,10 @@ fn other_texts_in_line_are_heeded_and_left_alone() {
     }
 }
 
-/// A user with the rights that docs/etcd.md tells, and its URL.
-fn limited(server: &Etcd) -> String {
-    let call = |path: &str, body: serde_json::Value| {
-        server.call(&format!("/v3/auth/{path}"), &body);
-    };
+#[test]
+fn documented_rights_are_enough_and_limit_to_their_namespace() {
+    let server = Etcd::setup().login().start();
+    let call = |path: &str, body| server.call(&format!("/v3/auth/{path}"), &body);
     call("role/add", json!({ "name": "locks" }));
     // As `grant-permission locks readwrite crosslock/ --prefix`.
     let (key, end) = (STANDARD.encode("crosslock/"), STANDARD.encode("crosslock0"));
@@ -74,13 +73,7 @@ fn limited(server: &Etcd) -> String {
         json!({ "name": "app", "password": "swordfish" }),
     );
     call("user/grant", json!({ "user": "app", "role": "locks" }));
-    format!("etcd://app:swordfish@{}", server.addr())
-}
-
-#[test]
-fn documented_rights_are_enough_and_limit_to_their_namespace() {
-    let server = Etcd::setup().login().start();
-    let url = limited(&server);
+    let url = format!("etcd://app:swordfish@{}", server.addr());
     let [one, other] = [(); 2].map(|()| Locker::builder(&url).ttl(crate::TTL).build().unwrap());
     let guard = take(&one);
     thread::scope(|scope| {
@@ -88,31 +81,21 @@ fn documented_rights_are_enough_and_limit_to_their_namespace() {
         await_places(&server, 2);
         // Some renewals, of the holder and of the waiter.
         thread::sleep(crate::TTL);
-        guard.verify().unwrap();
-        let reading = guard.downgrade().unwrap();
-        reading.unlock().unwrap();
+        guard.downgrade().unwrap().unlock().unwrap();
         let ticket = waits.join().unwrap().into_ticket().expect("a ticket");
         one.adopt(ticket).unwrap().unlock().unwrap();
     });
-    one.lock_all(&["a", "b"]).unwrap().unlock().unwrap();
-    one.semaphore("s", 2)
-        .unwrap()
-        .acquire()
-        .unwrap()
-        .unlock()
-        .unwrap();
     let mutex = one.mutex("v", 0).unwrap();
     mutex.set(7).unwrap();
     mutex.remove().unwrap();
-    let kept = one.lock("kept").unwrap();
-    kept.at_least_for(crate::TTL);
-    kept.unlock().unwrap();
-    assert_eq!(one.list("").unwrap().count(), 1);
-    one.break_lock("kept").unwrap();
-    let guard = take(&one);
+    let guards = (
+        one.lock_all(&["n", "m"]).unwrap(),
+        one.semaphore("s", 2).unwrap().acquire(),
+    );
+    assert_eq!(one.list("").unwrap().count(), 3);
     assert_eq!(other.inspect("n").unwrap().holders.len(), 1);
     assert_eq!(other.break_lock("n").unwrap().len(), 1);
-    assert!(guard.verify().is_err());
+    assert!(guards.0.verify().is_err());
     other.diagnose().unwrap();
     let foreign = one.with_namespace("other").unwrap().try_lock("n");
     assert!(matches!(foreign, Err(Error::Denied { .. })), "{foreign:?}");
@@ -146,6 +129,10 @@ fn recipe_keeps_out_whoever_wants_the_lock() {
         assert!(!waits.join().unwrap(), "nobody says so of the recipe");
     });
     assert!(server.keys("crosslock/").is_empty());
+    let _key = lock(&server);
+    let broken = locker.break_lock("n").unwrap();
+    assert!(broken.len() == 1 && broken[0].party.is_none());
+    take(&locker).unlock().unwrap();
 }
 
 #[test]
@@ -171,13 +158,4 @@ fn recipe_waits_for_all_who_came_before() {
         });
         take(&locker).unlock().unwrap();
     }
-}
-
-#[test]
-fn recipe_is_broken_as_others_are() {
-    let server = Etcd::start();
-    let (locker, _key) = (open(&server), lock(&server));
-    let broken = locker.break_lock("n").unwrap();
-    assert!(broken.len() == 1 && broken[0].party.is_none());
-    take(&locker).unlock().unwrap();
 }

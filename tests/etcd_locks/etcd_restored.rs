@@ -5,40 +5,14 @@ use support::Etcd;
 
 use crate::{LONG, PATIENCE, take, wait_for, with};
 
-fn patient(server: &Etcd) -> Locker {
-    with(server, |builder| builder.ttl(LONG))
-}
-
-/// The lease of what came back is given to another owner, which would keep it.
-#[test]
-fn lock_that_came_back_is_not_kept_by_those_who_lock_something_else() {
-    let server = Etcd::start();
-    let (locker, other) = (patient(&server), patient(&server));
-    let guard = take(&locker);
-    let backup = server.back_up();
-    guard.unlock().unwrap();
-    (0..10).for_each(|_| server.put("else", ""));
-    server.roll_back(&backup);
-    let guard = locker.try_lock_for("m", PATIENCE).unwrap().expect("free");
-    wait_for(&other).unlock().unwrap();
-    guard.verify().unwrap();
-}
-
 /// It would wait for itself.
 #[test]
 fn lock_that_came_back_is_not_kept_by_whoever_released_it() {
     let server = Etcd::start();
-    let locker = patient(&server);
-    type Take = fn(&Locker) -> LockGuard;
-    let takes: [Take; 3] = [
-        wait_for,
-        |locker| locker.try_read_for("n", PATIENCE).unwrap().expect("free"),
-        |locker| {
-            let both = locker.try_lock_all_for(&["m", "n"], PATIENCE);
-            drop(both.unwrap().expect("free"));
-            wait_for(locker)
-        },
-    ];
+    let locker = with(&server, |builder| builder.ttl(LONG));
+    let takes: [fn(&Locker) -> LockGuard; 2] = [wait_for, |locker| {
+        locker.try_read_for("n", PATIENCE).unwrap().expect("free")
+    }];
     for again in takes {
         let guard = take(&locker);
         let backup = server.back_up();

@@ -3,12 +3,9 @@
 
 #![cfg(feature = "etcd")]
 
-mod etcd_costs;
 mod etcd_far;
 mod etcd_keys;
 mod etcd_late;
-mod etcd_leases;
-mod etcd_members;
 mod etcd_operators;
 mod etcd_restored;
 

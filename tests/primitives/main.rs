@@ -1,53 +1,128 @@
-//! Values, readers and permits on a server: who goes when, what is stored, and what crashes and lost answers leave.
+//! Values, readers, permits and several names on a server: what they cost, and late copies of their requests.
 
 #![cfg(all(feature = "redis", feature = "value"))]
 
-mod attacks;
-mod commands;
-mod late_copies;
-
+use std::thread;
 use std::time::Duration;
 
-use crosslock::Locker;
-use support::{RedisServer, wait_until};
+use crosslock::{Error, Locker, LostReason, MutexGuard, RwLockReadGuard};
+use support::scripts::{ACQUIRE, digest};
+use support::{Proxy, RedisServer, wait_until};
 
-/// The lock of most tests, and where it is.
+/// The lock of all tests, and where it is.
 const NAME: &str = "n";
 const LOCK: &str = "{crosslock:n}";
-const FENCE: &str = "{crosslock:n}:fence";
-const QUEUE: &str = "{crosslock:n}:queue";
-const VALUE: &str = "{crosslock:n}:value";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const fn millis(number: u64) -> Duration {
-    Duration::from_millis(number)
+/// Nothing else is sent to a server that knows them.
+#[test]
+fn each_operation_is_so_many_scripts() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let lock = Locker::open(&proxy.url()).unwrap();
+    let names: Vec<_> = (0..20).map(|n| n.to_string()).collect();
+    let operations: [(&str, u64, &dyn Fn()); 7] = [
+        ("a value is changed", 2, &|| {
+            let mut guard = lock.mutex(NAME, 0u64).unwrap().lock().unwrap();
+            *guard += 1;
+            MutexGuard::unlock(guard).unwrap();
+        }),
+        ("reading", 2, &|| lock.read(NAME).unwrap().unlock().unwrap()),
+        ("a value is read", 2, &|| {
+            let config = lock.rwlock(NAME, 0u64).unwrap();
+            RwLockReadGuard::unlock(config.read().unwrap()).unwrap();
+        }),
+        ("a permit", 2, &|| {
+            let permit = lock.semaphore(NAME, 3).unwrap().acquire().unwrap();
+            permit.unlock().unwrap();
+        }),
+        ("a downgrade", 3, &|| {
+            let writing = lock.write(NAME).unwrap();
+            writing.downgrade().unwrap().unlock().unwrap();
+        }),
+        ("two names", 2, &|| {
+            drop(lock.lock_all(&names[..2]).unwrap())
+        }),
+        ("many names", 2, &|| drop(lock.lock_all(&names).unwrap())),
+    ];
+    for (what, scripts, operation) in operations {
+        operation();
+        let before = proxy.requests();
+        server.reset_stats();
+        operation();
+        assert_eq!(server.command_calls("evalsha"), scripts, "{what}");
+        assert_eq!(proxy.requests() - before, scripts, "{what}");
+    }
 }
 
-fn open(server: &RedisServer) -> Locker {
-    Locker::open(&server.url()).unwrap()
-}
-
-/// Waits until so many stand in the line of those that want the lock exclusively, or permits.
-#[track_caller]
-fn wait_for_queue(server: &RedisServer, length: u64) {
-    wait_for_length(server, QUEUE, length);
-}
-
-#[track_caller]
-fn wait_for_length(server: &RedisServer, line: &str, length: u64) {
-    wait_until(line, PATIENCE, || {
-        server.query::<u64>(&["LLEN", line]) == length
+#[test]
+fn value_that_was_waited_for_is_read_by_one_command_more_and_is_what_the_release_wrote() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let count = |url: &str| Locker::open(url).unwrap().mutex(NAME, 0u64).unwrap();
+    let (first, second) = (count(&server.url()), count(&proxy.url()));
+    let mut first = first.lock().unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| second.lock().unwrap());
+        wait_until("it to wait", PATIENCE, || {
+            server.query::<u64>(&["LLEN", "{crosslock:n}:queue"]) == 1
+        });
+        let before = proxy.requests();
+        *first = 5;
+        MutexGuard::unlock(first).unwrap();
+        let guard = waiter.join().unwrap();
+        assert_eq!((*guard, proxy.requests() - before), (5, 1));
     });
+    assert_eq!(server.pttl("{crosslock:n}:value"), -1);
 }
 
-/// Waits until there is nothing but counters, and the value if there is one.
-#[track_caller]
-fn assert_nothing_left(server: &RedisServer) {
-    wait_until("nothing but counters and the value", PATIENCE, || {
-        let keys = server.keys();
-        keys.iter()
-            .all(|key| key.ends_with(":fence") || key == VALUE)
-    });
+/// The lock of the owner that has it is lost, another holds it and stores a value, and a late copy of the first owner's
+/// request takes it for that owner again.
+fn lose_and_regain(server: &RedisServer) {
+    let owner = server.get(LOCK).expect("an owner");
+    server.query::<()>(&["DEL", LOCK]);
+    let other = Locker::open(&server.url()).unwrap();
+    other.mutex(NAME, 0u64).unwrap().set(7).unwrap();
+    let keys = [
+        "",
+        ":fence",
+        ":queue",
+        ":waiters",
+        ":read_queue",
+        ":holders",
+    ];
+    let keys = keys.map(|suffix| format!("{LOCK}{suffix}"));
+    let mut words = vec!["EVALSHA".to_owned(), digest(ACQUIRE), "6".to_owned()];
+    words.extend(keys);
+    words.extend([&owner, "30000", "x"].map(str::to_owned));
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    server.query::<redis::Value>(&words);
+    assert_eq!(server.get(LOCK), Some(owner));
+}
+
+#[test]
+fn renewal_finds_that_another_had_the_lock_meanwhile() {
+    let server = RedisServer::start();
+    let builder = Locker::builder(&server.url()).ttl(PATIENCE);
+    let asked = builder.clone().hand_over(PATIENCE).build().unwrap();
+    let renewed = builder.renew_every(Duration::from_millis(500));
+    let renewed = renewed.build().unwrap();
+    for (locker, names) in [
+        (&asked, &["n"][..]),
+        (&renewed, &["n"]),
+        (&renewed, &["n", "m"]),
+    ] {
+        let guard = locker.lock_all(names).unwrap();
+        lose_and_regain(&server);
+        if std::ptr::eq(locker, &asked) {
+            let verified = guard.verify();
+            assert!(matches!(verified, Err(Error::Lost { .. })), "{verified:?}");
+        }
+        let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
+        assert_eq!(lost.reason, LostReason::NotOwner);
+        drop(guard);
+        server.query::<()>(&["DEL", LOCK]);
+    }
 }

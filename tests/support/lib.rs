@@ -107,3 +107,9 @@ macro_rules! assert_like {
         }
     };
 }
+
+/// All that an error shows, down to its first cause.
+pub fn shown(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(|cause| format!("{cause} {cause:?} ")).collect()
+}

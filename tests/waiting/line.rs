@@ -4,34 +4,6 @@ use super::*;
 use support::RedisServer;
 use support::puppet::Puppet;
 
-#[test]
-fn acquisition_by_waiting_takes_one_command_and_so_does_its_release() {
-    const PROCESSES: usize = 5;
-    let server = RedisServer::start();
-    let (lock, guard) = holder(&server);
-    let warm = lock.lock("warm").unwrap();
-    let mut processes = Puppet::start_many(PROCESSES, &server.url(), LONG);
-    // Opens their inboxes, and makes the server know the scripts.
-    for process in &mut processes {
-        process.give_up("warm");
-    }
-    warm.unlock().unwrap();
-    wait_for_inboxes(&server, PROCESSES);
-    server.reset_stats();
-    for (at, process) in processes.iter_mut().enumerate() {
-        process.pass("a");
-        wait_for_line(&server, at + 1);
-    }
-    let entered = server.command_calls("evalsha");
-    let token = guard.fencing_token();
-    guard.unlock().unwrap();
-    assert_served_in_order(&mut processes, token, false);
-    assert_eq!(entered, PROCESSES as u64);
-    assert_eq!(server.command_calls("evalsha"), 2 * entered + 1);
-    assert_eq!(server.failed_calls("evalsha"), 0);
-    assert_nothing_left(&server);
-}
-
 /// Who waits for a lock that is kept gets it when the time is over, not with its next heartbeat. What a reader keeps
 /// for less than its ttl ends, too.
 #[test]
@@ -91,5 +63,29 @@ fn grant_that_has_run_out_is_not_believed() {
     let holding = process.holding();
     assert!(holding.token > token && !holding.abandoned, "{holding:?}");
     process.unlock();
+    assert_nothing_left(&server);
+}
+
+/// One that comes late, or twice: the last answer is newer, and tells that another has the lock.
+#[test]
+fn grant_that_is_older_than_the_last_answer_is_not_believed() {
+    let server = RedisServer::start();
+    let (_, guard) = holder(&server);
+    let other = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
+    let waiter = waiting(&other, "a");
+    wait_for_line(&server, 1);
+    wait_for_inboxes(&server, 1);
+    server.reset_stats();
+    let grant = format!("{} {}", line(&server)[0], guard.fencing_token());
+    let channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS"]);
+    let heard = |channel| server.query::<u64>(&["PUBLISH", channel, &grant]);
+    assert!(channels.iter().map(|one| heard(one)).sum::<u64>() > 0);
+    wait_until("it to ask the server", PATIENCE, || {
+        server.command_calls("evalsha") > 0
+    });
+    assert!(waiter.outcome.try_recv().is_err());
+    guard.verify().unwrap();
+    guard.unlock().unwrap();
+    waiter.result().unlock().unwrap();
     assert_nothing_left(&server);
 }

@@ -1,6 +1,6 @@
 //! What many waiters cost, in one namespace or in many.
 
-use std::thread::JoinHandle;
+use std::time::Instant;
 
 use super::*;
 use support::{Child, Proxy, RedisServer};
@@ -22,12 +22,11 @@ fn sixty_four_waiters_send_less_than_one_command_a_second_and_process() {
     }
     wait_for_line(&server, PROCESSES);
     wait_until("their inboxes", PATIENCE, || inboxes(&server) == PROCESSES);
-    let (before, begun) = (proxy.requests(), now());
+    let (before, begun) = (proxy.requests(), Instant::now());
     thread::sleep(HELD_FOR);
-    let (requests, elapsed) = (proxy.requests() - before, now() - begun);
+    let (requests, elapsed) = (proxy.requests() - before, begun.elapsed());
     #[expect(clippy::cast_precision_loss)]
     let rate = requests as f64 / elapsed.as_secs_f64() / PROCESSES as f64;
-    report("commands a second and process while 64 threads wait", rate);
     assert!(rate < 1.0, "{requests} in {elapsed:?}");
     wait_for_line(&server, PROCESSES);
 
@@ -46,139 +45,43 @@ fn sixty_four_waiters_send_less_than_one_command_a_second_and_process() {
     assert_nothing_left(&server);
 }
 
-const NAMESPACES: usize = 1_000;
-
-/// So many come at once.
-const CROWD: usize = 20;
-
-/// What clients send; what their scripts run isn't counted.
-const SENT: [&str; 6] = [
-    "evalsha",
-    "eval",
-    "subscribe",
-    "unsubscribe",
-    "publish",
-    "ping",
-];
-
-fn sent(server: &RedisServer) -> u64 {
-    SENT.iter()
-        .map(|command| server.command_calls(command) + server.failed_calls(command))
-        .sum()
-}
-
-fn within(lock: &Locker, at: usize) -> Locker {
-    lock.with_namespace(&format!("space-{at}")).unwrap()
-}
-
-/// How many of the namespaces have a waiter for "a" that will be heard.
-fn heard(server: &RedisServer) -> usize {
-    let mut all = redis::pipe();
-    for at in 0..NAMESPACES {
-        all.cmd("HVALS").arg(format!("{{space-{at}:a}}:waiters"));
-    }
-    let waiters: Vec<Vec<String>> = all.query(&mut server.connection()).unwrap();
-    let hears = |waiters: &&Vec<String>| waiters.iter().any(|waiter| waiter.contains(":inbox:"));
-    waiters.iter().filter(hears).count()
-}
-
-fn start_waiting(lock: &Locker, at: usize) -> JoinHandle<()> {
-    let lock = within(lock, at);
-    // There are a thousand, none of which needs much.
-    let thread = thread::Builder::new().stack_size(256 * 1024);
-    let waits = move || lock.lock("a").unwrap().unlock().unwrap();
-    thread.spawn(waits).unwrap()
-}
-
-#[test]
-fn waiter_in_a_namespace_costs_those_in_others_no_command() {
-    let server = RedisServer::start();
-    let holder = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
-    let waiting = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
-    let lock = |at| within(&holder, at).lock("a").unwrap();
-    let guards: Vec<_> = (0..NAMESPACES).map(lock).collect();
-    server.reset_stats();
-    let mut threads = Vec::new();
-    while threads.len() < NAMESPACES {
-        let crowd = threads.len()..threads.len() + CROWD;
-        threads.extend(crowd.map(|at| start_waiting(&waiting, at)));
-        wait_until("all of them to be heard", 3 * PATIENCE, || {
-            heard(&server) == threads.len()
-        });
-    }
-    let commands = sent(&server);
-    let each = commands / NAMESPACES as u64;
-    report("commands that a thousand waiters sent", commands);
-    // Their heartbeats are minutes away.
-    assert!(each <= 10, "{each} for each waiter");
-    drop(guards);
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
-}
-
-/// A channel without waiters is listened to for 10 s more, and not for more than twice as long.
-const GIVEN_UP_WITHIN: Duration = Duration::from_secs(60);
-
-/// The namespaces whose channels are listened to: the inbox's own, and that of leases that were broken.
-fn listened(server: &RedisServer) -> Vec<String> {
-    let channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS"]);
-    let namespace = |channel: &String| channel.split_once(":inbox:").unwrap().0.to_owned();
-    let mut namespaces: Vec<_> = channels.iter().map(namespace).collect();
-    namespaces.sort();
-    let pairs: Vec<_> = namespaces.iter().step_by(2).cloned().collect();
-    // While one channel is given up after the other.
-    if namespaces.len() % 2 == 0 && namespaces.iter().skip(1).step_by(2).eq(&pairs) {
-        return pairs;
-    }
-    namespaces
-}
-
-#[track_caller]
-fn wait_until_listened(server: &RedisServer, namespaces: &[&str]) {
-    let what = format!("only {namespaces:?} to be listened to");
-    wait_until(&what, GIVEN_UP_WITHIN, || listened(server) == namespaces);
-}
-
-/// A thread that waits in a namespace and will be heard there.
-fn heard_waiter(server: &RedisServer, lock: &Locker, namespace: &str) -> Pending<LockGuard> {
-    let waiter = waiting(&lock.with_namespace(namespace).unwrap(), "a");
-    wait_until_heard(server, namespace, "a");
-    waiter
-}
-
-fn pass_on(guard: LockGuard, waiter: &Pending<LockGuard>) {
-    guard.unlock().unwrap();
-    // By no heartbeat: they are minutes away.
-    waiter.result().unlock().unwrap();
-}
-
 #[test]
 fn channel_is_given_up_when_nobody_waits_and_heard_again_when_somebody_does() {
     let server = RedisServer::start();
     let holder = Locker::open(&server.url()).unwrap();
+    // By no heartbeat: they are minutes away.
     let lock = Locker::builder(&server.url()).ttl(LONG).build().unwrap();
     let hold = |namespace: &str| holder.with_namespace(namespace).unwrap().lock("a").unwrap();
+    let waits = |namespace: &str| {
+        let waiter = waiting(&lock.with_namespace(namespace).unwrap(), "a");
+        wait_until_heard(&server, namespace, "a");
+        waiter
+    };
+    let pass_on = |guard: LockGuard, waiter: &Pending<LockGuard>| {
+        guard.unlock().unwrap();
+        waiter.result().unlock().unwrap();
+    };
+    // Each namespace has two channels: its own, and that of leases that were broken.
+    let listened = |namespace: &str| {
+        let channels = ["PUBSUB", "CHANNELS", &format!("{namespace}:inbox:*")];
+        server.query::<Vec<String>>(&channels).len()
+    };
     let (one, other) = (hold("one"), hold("other"));
-    let stays = heard_waiter(&server, &lock, "one");
-    let goes = heard_waiter(&server, &lock, "other");
-    assert_eq!(listened(&server), ["one", "other"]);
+    let (stays, goes) = (waits("one"), waits("other"));
+    assert_eq!((listened("one"), listened("other")), (2, 2));
+    assert_eq!(inboxes(&server), 1);
     pass_on(other, &goes);
-    wait_until_listened(&server, &["one"]);
-
+    // It is listened to for 10 s more, and not for more than twice as long.
+    wait_until("one to be given up", 3 * PATIENCE, || {
+        listened("other") == 0
+    });
+    assert_eq!(listened("one"), 2);
     let other = hold("other");
-    let comes = heard_waiter(&server, &lock, "other");
-    assert_eq!(listened(&server), ["one", "other"]);
+    let comes = waits("other");
     pass_on(other, &comes);
     pass_on(one, &stays);
-    wait_until_listened(&server, &[]);
     // Not the connection either, which would hear nothing.
-    wait_until("the inbox to be closed", PATIENCE, || {
-        let clients: String = server.query(&["CLIENT", "LIST"]);
-        !clients.contains("subscribe ")
-    });
-
+    wait_until("the inbox to end", 3 * PATIENCE, || inboxes(&server) == 0);
     let one = hold("one");
-    let comes = heard_waiter(&server, &lock, "one");
-    pass_on(one, &comes);
+    pass_on(one, &waits("one"));
 }

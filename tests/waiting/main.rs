@@ -3,25 +3,17 @@
 #![cfg(all(target_os = "linux", any(feature = "file", feature = "redis")))]
 
 #[cfg(feature = "redis")]
-mod cancel;
-#[cfg(feature = "redis")]
 mod errors;
 #[cfg(feature = "file")]
 mod files;
 #[cfg(feature = "redis")]
 mod hand_over;
 #[cfg(feature = "redis")]
-mod inbox;
-#[cfg(feature = "redis")]
 mod line;
 #[cfg(feature = "redis")]
 mod load;
 #[cfg(feature = "redis")]
-mod local;
-#[cfg(feature = "redis")]
 mod pending;
-#[cfg(all(feature = "redis", feature = "value"))]
-mod values;
 #[cfg(feature = "redis")]
 mod watch;
 
@@ -37,8 +29,8 @@ use self::pending::*;
 #[cfg(feature = "redis")]
 use self::watch::*;
 #[cfg(feature = "redis")]
-use support::puppet::{TTL, URL};
-use support::{now, wait_until};
+use support::puppet::URL;
+use support::wait_until;
 
 /// Far more than anything here takes, even on a loaded machine, and less than the heartbeats of [`LONG`].
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,9 +40,4 @@ const LONG: Duration = Duration::from_secs(300);
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
-}
-
-/// A number that only a reader of the output judges.
-fn report(what: &str, number: impl std::fmt::Debug) {
-    println!("{what}: {number:?}");
 }

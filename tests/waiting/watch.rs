@@ -1,11 +1,8 @@
 //! What a server shows of those that wait.
 
-use std::time::Duration;
-
 use crosslock::{LockGuard, Locker};
 
 use super::PATIENCE;
-use support::puppet::Puppet;
 use support::{RedisServer, wait_until};
 
 pub(crate) const FENCE: &str = "{crosslock:a}:fence";
@@ -56,24 +53,4 @@ pub(crate) fn holder(server: &RedisServer) -> (Locker, LockGuard) {
     let lock = Locker::open(&server.url()).unwrap();
     let guard = lock.lock("a").unwrap();
     (lock, guard)
-}
-
-/// Asserts that these hold "a" one after the other, after the token `last`; the first finds it abandoned or not.
-#[track_caller]
-pub(crate) fn assert_served_in_order(processes: &mut [Puppet], last: u64, abandoned: bool) {
-    let mut before = (last, Duration::ZERO);
-    for (at, process) in processes.iter_mut().enumerate() {
-        let holding = process.holding();
-        assert!(
-            holding.token > before.0,
-            "{at}: {holding:?} after {before:?}"
-        );
-        assert!(
-            holding.since > before.1,
-            "{at}: {holding:?} after {before:?}"
-        );
-        assert_eq!(holding.abandoned, abandoned && at == 0, "{at}: {holding:?}");
-        before = (holding.token, holding.since);
-        process.unlocked();
-    }
 }

@@ -4,16 +4,14 @@
 #![cfg(feature = "zookeeper")]
 
 mod zookeeper_hosts;
-mod zookeeper_observers;
 mod zookeeper_proof;
-mod zookeeper_sessions;
 #[cfg(feature = "tls")]
 mod zookeeper_tls;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crosslock::{LockGuard, Locker, LockerBuilder, LostReason};
-use support::{Ensemble, ZooKeeper, ZooKeeperSetup, wait_until};
+use crosslock::{LockGuard, Locker, LockerBuilder};
+use support::{ZooKeeper, ZooKeeperSetup, shown, wait_until};
 
 const NAME: &str = "n";
 
@@ -59,45 +57,4 @@ fn held_in(locker: &Locker, name: &str) -> LockGuard {
 fn assert_works(locker: &Locker) {
     let guard = held(locker);
     guard.verify().expect("verify");
-}
-
-/// Waits for the guard to be lost, and returns why.
-#[track_caller]
-fn loss(guard: &LockGuard) -> LostReason {
-    let lost = guard.lost().recv_timeout(PATIENCE).expect("a loss");
-    assert!(!guard.is_held());
-    lost.reason
-}
-
-/// Looks all the time whether the guard holds, for longer than its lease would last by itself.
-#[track_caller]
-fn assert_outlasts_ttl(guard: &LockGuard) {
-    let began = Instant::now();
-    while began.elapsed() < TTL * 5 / 4 {
-        assert!(guard.is_held(), "after {:?}", began.elapsed());
-        std::thread::sleep(millis(1));
-    }
-    guard.verify().expect("verify");
-}
-
-/// The server that has the session, which is the locker's: it may be on its way from one to another.
-#[track_caller]
-fn with_session(ensemble: &Ensemble) -> usize {
-    let mut at = None;
-    wait_until("a server to have the session", PATIENCE, || {
-        at = (0..3).find(|index| !ensemble.member(*index).sessions().is_empty());
-        at.is_some()
-    });
-    at.expect("it was there")
-}
-
-/// The one session that a server has, which is the locker's.
-#[track_caller]
-fn session_at(server: &ZooKeeper) -> i64 {
-    let mut sessions = Vec::new();
-    wait_until("one session", PATIENCE, || {
-        sessions = server.sessions();
-        sessions.len() == 1
-    });
-    sessions[0]
 }

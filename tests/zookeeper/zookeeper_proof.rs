@@ -4,47 +4,6 @@
 use super::*;
 use std::thread;
 
-/// Servers that are cut off from each other notice that late, and serve meanwhile.
-fn slow_to_notice() -> Ensemble {
-    let setup = setup().proxies();
-    setup.config("syncLimit", "100").ensemble(3)
-}
-
-#[test]
-fn server_that_is_cut_off_from_its_leader_extends_no_lease() {
-    let ensemble = slow_to_notice();
-    let leader = ensemble.leader();
-    let follower = (leader + 1) % 3;
-    let locker = open(&ensemble.member(follower).url());
-    let other = open(&ensemble.member(leader).url());
-    let guard = held(&locker);
-    // A write that it can't have done once it is cut off would keep back all answers of the session, which proves
-    // nothing then. The locker writes last that it has looked for garbage.
-    let mut session = ensemble.member(follower).session();
-    wait_until("a look for garbage", PATIENCE, || {
-        session.version("/crosslock").expect("it was made") > 0
-    });
-    session.close();
-    ensemble.cut(follower, leader);
-    // It goes on serving those that it has.
-    assert_eq!(ensemble.member(follower).sessions().len(), 1);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| held(&other));
-        while !waits.is_finished() {
-            thread::sleep(millis(1));
-        }
-        // Looked at after the other has it: at no moment do both.
-        assert!(!guard.is_held());
-        let next = waits.join().expect("no panic");
-        assert!(next.fencing_token() > guard.fencing_token());
-        assert_eq!(
-            ensemble.member(follower).mode().as_deref(),
-            Some("follower")
-        );
-    });
-    ensemble.join(follower, leader);
-}
-
 /// A leader that was stopped takes sessions up, and answers a `sync`, until it looks whether it has its followers: that
 /// is a tick. It doesn't hear that they have closed their connections.
 #[test]

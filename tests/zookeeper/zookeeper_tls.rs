@@ -3,18 +3,6 @@
 use super::*;
 use crosslock::Error;
 use std::thread;
-use support::Fault;
-
-/// The error with its causes.
-fn shown(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(one) = cause {
-        text += &format!(": {one}");
-        cause = one.source();
-    }
-    text
-}
 
 #[test]
 fn locks_are_held_and_waited_for_over_tls() {
@@ -27,45 +15,13 @@ fn locks_are_held_and_waited_for_over_tls() {
             let seen = locker.inspect(NAME).expect("inspect");
             seen.waiters.len() == 1
         });
-        assert_outlasts_ttl(&guard);
+        // For longer than its lease would last by itself.
+        thread::sleep(TTL * 5 / 4);
+        guard.verify().expect("verify");
         // Dropped, not unlocked: a busy machine may be late with an answer.
         drop(guard);
         waits.join().expect("no panic").verify().expect("verify");
     });
-}
-
-/// One thread reads what all others have asked.
-#[test]
-fn many_threads_share_an_encrypted_connection() {
-    const THREADS: usize = 16;
-    let server = setup().tls().start();
-    let locker = open(&server.url());
-    thread::scope(|scope| {
-        for number in 0..THREADS {
-            let locker = &locker;
-            scope.spawn(move || {
-                for _ in 0..8 {
-                    drop(held_in(locker, &format!("n{number}")));
-                    drop(held(locker));
-                }
-            });
-        }
-    });
-    assert_works(&locker);
-}
-
-#[test]
-fn session_is_taken_up_over_another_encrypted_connection() {
-    let ensemble = setup().tls().proxies().ensemble(3);
-    // Each member has an authority of its own: one host is enough to lose connections.
-    let locker = open(&ensemble.member(0).url());
-    let guard = held(&locker);
-    for fault in [Fault::Refuse, Fault::BlackHole] {
-        ensemble.member(0).proxy().set(fault);
-        thread::sleep(TTL / 5);
-        ensemble.member(0).proxy().set(Fault::None);
-        assert_outlasts_ttl(&guard);
-    }
 }
 
 #[test]

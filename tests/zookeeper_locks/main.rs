@@ -1,12 +1,10 @@
 //! What ZooKeeper alone does to locks: nodes that people delete, sessions that end, replies that are lost. Where there
 //! is no ZooKeeper, tests with its name in theirs are left out.
 
-mod zookeeper_costs;
 mod zookeeper_garbage;
+mod zookeeper_late;
 mod zookeeper_nodes;
 mod zookeeper_outages;
-mod zookeeper_replies;
-mod zookeeper_sessions;
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use support::{RawSession, ZooKeeper, eventually};
+use support::{RawSession, eventually};
 
 use crate::{PATIENCE, locker, setup};
 
@@ -55,43 +55,5 @@ fn places_that_nobody_keeps_any_more_are_deleted_with_their_names() {
     }
     session.delete(&held).unwrap();
     assert!(eventually(PATIENCE, || !session.exists(&once)));
-    session.close();
-}
-
-/// Whoever sweeps says so, and the others leave it to that one for a day.
-#[test]
-fn namespace_is_swept_by_one_locker_a_day() {
-    let server = setup().start();
-    let mut session = server.session();
-    let once = name(&mut session, "once");
-    let over = kept(&mut session, &once, Duration::from_millis(1));
-    let use_it = |server: &ZooKeeper| locker(server).lock("a").unwrap().unlock().unwrap();
-    let lock = locker(&server);
-    drop(lock.lock("a").unwrap());
-    assert!(eventually(PATIENCE, || !session.exists(&over)));
-    let over = kept(&mut session, &once, Duration::from_millis(1));
-    for _ in 0..3 {
-        use_it(&server);
-    }
-    assert!(session.exists(&over));
-    // Its own user finds that it is over.
-    drop(lock.try_lock("once").unwrap().expect("it is free"));
-    assert!(!session.exists(&over));
-    session.close();
-}
-
-/// Until a waiter finds that such a place is over, that stands in its way: it hasn't got the lock that is broken.
-#[test]
-fn break_ends_a_place_that_is_over_and_not_the_waiter_behind_it() {
-    let server = setup().start();
-    let mut session = server.session();
-    let once = name(&mut session, "once");
-    let over = format!("{once}/kx-{UUID}-lock-0000000000");
-    session.create(&over, "0", 0).unwrap();
-    let waiter = format!("{once}/x-{UUID}-lock-");
-    let waiter = session.create(&waiter, "", EPHEMERAL_SEQUENTIAL).unwrap();
-    let broken = locker(&server).break_lock("once").unwrap();
-    assert!(broken.is_empty(), "{broken:?}");
-    assert!(!session.exists(&over) && session.exists(&waiter));
     session.close();
 }

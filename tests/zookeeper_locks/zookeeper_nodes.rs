@@ -24,23 +24,6 @@ fn holder_whose_node_is_deleted_hears_at_once() {
 }
 
 #[test]
-fn waiter_whose_node_is_deleted_stands_in_line_again() {
-    let server = setup().start();
-    let (holder, other) = (locker(&server), locker(&server));
-    let guard = holder.lock("a").unwrap();
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| other.try_lock_for("a", PATIENCE));
-        assert!(eventually(PATIENCE, || line(&server, "a").len() == 2));
-        let node = line(&server, "a").pop().unwrap();
-        let mut session = server.session();
-        session.delete(&format!("/locks/ns/a/{node}")).unwrap();
-        guard.unlock().unwrap();
-        assert!(waits.join().unwrap().unwrap().is_some());
-    });
-    assert!(line(&server, "a").is_empty());
-}
-
-#[test]
 fn name_that_servers_have_deleted_is_made_again() {
     let server = setup().start();
     let lock = locker(&server);
@@ -79,25 +62,4 @@ fn locks_of_curator_stand_in_the_same_line() {
         let guard = waits.join().unwrap().unwrap().expect("it was released");
         assert!(!guard.was_abandoned());
     });
-}
-
-#[test]
-fn clean_use_leaves_nothing_but_empty_names() {
-    let server = setup().start();
-    let lock = locker(&server);
-    lock.lock("a").unwrap().unlock().unwrap();
-    assert!(lock.try_lock("a").unwrap().is_some());
-    drop(lock.write("a").unwrap().downgrade().unwrap());
-    drop(lock.lock_all(&["a", "b"]).unwrap());
-    let broken = lock.lock("b").unwrap();
-    lock.break_lock("b").unwrap();
-    assert!(broken.unlock().is_err());
-    let mended = lock.lock("b").unwrap();
-    assert!(mended.was_abandoned());
-    mended.unlock().unwrap();
-    let nodes = ["/locks", "/locks/ns", "/locks/ns/a", "/locks/ns/b"];
-    let is_tidy = eventually(PATIENCE, || server.nodes() == nodes);
-    assert!(is_tidy, "{:?}", server.nodes());
-    drop(lock);
-    assert!(eventually(PATIENCE, || server.sessions().is_empty()));
 }

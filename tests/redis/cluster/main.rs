@@ -3,9 +3,7 @@
 #![cfg(feature = "redis")]
 
 mod confirmed;
-mod failovers;
 mod forgotten;
-#[cfg(target_os = "linux")]
 mod inboxes;
 mod moves;
 mod old_maps;
@@ -94,32 +92,4 @@ fn held_soon(locker: &Locker, name: &str) -> LockGuard {
 /// What an error says of its cause.
 fn cause(error: &Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), |cause| cause.to_string())
-}
-
-#[test]
-fn names_are_on_the_masters_of_their_slots() {
-    let cluster = start();
-    let locker = open(&cluster);
-    let guards: Vec<_> = (0..30)
-        .map(|number| held(&locker, &format!("n{number}")))
-        .collect();
-    for guard in &guards {
-        let owner = cluster.node(cluster.owner(&key(guard.name())));
-        assert!(owner.query::<bool>(&["EXISTS", &key(guard.name())]));
-        assert!(guard.verify().is_ok());
-        assert!(locker.try_lock(guard.name()).expect("try_lock").is_none());
-    }
-    drop(guards);
-    // Each node knows the scripts by now.
-    let calls = || -> u64 {
-        let nodes = cluster.nodes().into_iter();
-        nodes
-            .map(|node| cluster.node(node).command_calls("evalsha"))
-            .sum()
-    };
-    let before = calls();
-    for number in 0..30 {
-        drop(held(&locker, &format!("n{number}")));
-    }
-    assert_eq!(calls() - before, 60, "each call is one round trip");
 }

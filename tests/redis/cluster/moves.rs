@@ -3,25 +3,7 @@
 use crosslock::Error;
 use support::slot_of;
 
-use super::{cause, held, key, name_on, open, slot, start};
-
-#[test]
-fn held_lock_goes_on_at_the_node_that_its_slot_moved_to() {
-    let cluster = start();
-    let locker = open(&cluster);
-    let name = name_on(&cluster, 0, 0);
-    let guard = held(&locker, &name);
-    let token = guard.fencing_token();
-    cluster.move_slot(slot(&name), 1);
-    guard.verify().expect("it is held");
-    assert!(locker.try_lock(&name).expect("try_lock").is_none());
-    assert!(open(&cluster).try_lock(&name).expect("try_lock").is_none());
-    assert!(guard.unlock().is_ok());
-    assert!(!cluster.node(1).query::<bool>(&["EXISTS", &key(&name)]));
-    // It knows the scripts by now, or is given them anew.
-    cluster.node(1).query::<()>(&["SCRIPT", "FLUSH"]);
-    assert!(held(&locker, &name).fencing_token() > token);
-}
+use super::{cause, held, name_on, open, slot, start};
 
 #[test]
 fn nodes_that_send_to_each_other_end_a_call() {

@@ -18,14 +18,11 @@ fn split(cluster: &Cluster) {
         let take_over = ["CLUSTER", "FAILOVER", "TAKEOVER"];
         cluster.node(replica).query::<()>(&take_over);
     }
-    wait_until("the replicas to be masters", PATIENCE, || {
-        (3..6).all(|node| cluster.is_master(node) && cluster_is_up(cluster, node))
-    });
-}
-
-fn cluster_is_up(cluster: &Cluster, node: usize) -> bool {
-    let info: String = cluster.node(node).query(&["CLUSTER", "INFO"]);
-    info.contains("cluster_state:ok")
+    let is_up = |node| {
+        let info: String = cluster.node(node).query(&["CLUSTER", "INFO"]);
+        cluster.is_master(node) && info.contains("cluster_state:ok")
+    };
+    wait_until("the replicas to be masters", PATIENCE, || (3..6).all(is_up));
 }
 
 fn fault(cluster: &Cluster, nodes: std::ops::Range<usize>, fault: Fault) {

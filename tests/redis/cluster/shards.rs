@@ -1,85 +1,40 @@
 //! Delay queues that are split into shards, on several nodes.
 
-use std::sync::mpsc::channel;
-use std::{collections::BTreeSet, thread, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use crosslock::{DelayQueue, Locker, Task, TaskState};
-use support::Cluster;
+use crosslock::{DelayQueue, TaskState};
 
-use super::{PATIENCE, open, shared};
+use super::{open, shared};
 
-/// Longer than a worker needs, and shorter than until its next heartbeat.
 const LONG: Duration = Duration::from_secs(10);
 
 const SHARDS: usize = 16;
 
-fn queue(locker: &Locker, name: &str) -> DelayQueue<u32> {
-    locker.delay_queue(name).expect("a queue")
-}
-
-fn shard(name: &str, at: usize) -> String {
-    format!("{{crosslock:{name}/{at}/{SHARDS}}}:shard:tasks")
-}
-
-/// How many tasks each shard has.
-fn lengths(cluster: &Cluster, name: &str) -> Vec<u64> {
-    let length = |at| {
-        let key = shard(name, at);
-        cluster.node(cluster.owner(&key)).query(&["HLEN", &key])
-    };
-    (0..SHARDS).map(length).collect()
+fn shard(at: usize) -> String {
+    format!("{{crosslock:spread/{at}/{SHARDS}}}:shard:tasks")
 }
 
 #[test]
 fn tasks_are_spread_and_another_number_of_shards_is_another_queue() {
     let cluster = shared();
     let locker = open(&cluster);
+    let queue = || locker.delay_queue::<u32>("spread").expect("a queue");
+    let count = |queue: &DelayQueue<u32>| queue.counts().expect("a cluster").delayed;
     let tasks: Vec<_> = (0..160).map(|value| (value, LONG * (value + 6))).collect();
-    let all = queue(&locker, "spread");
-    assert_eq!(all.insert_all(&tasks).expect("a cluster").len(), 160);
-    let lengths = lengths(&cluster, "spread");
-    assert_eq!(lengths.iter().sum::<u64>(), 160);
-    assert!(lengths.iter().all(|length| *length > 0), "{lengths:?}");
-    let owners = (0..SHARDS).map(|at| cluster.owner(&shard("spread", at)));
-    assert_eq!(owners.collect::<BTreeSet<_>>().len(), 3);
-    assert_eq!(all.counts().expect("a cluster").delayed, 160);
+    assert_eq!(queue().insert_all(&tasks).expect("a cluster").len(), 160);
+    let owners = (0..SHARDS).map(|at| cluster.owner(&shard(at)));
+    assert_eq!(owners.clone().collect::<BTreeSet<_>>().len(), 3);
+    for (at, owner) in owners.enumerate() {
+        let length: u64 = cluster.node(owner).query(&["HLEN", &shard(at)]);
+        assert!(length > 0, "{at}");
+    }
     // All together, in the order of their times.
-    let first = all.list(TaskState::Delayed, 20).expect("a cluster");
-    let values: Vec<_> = first.iter().map(|task| task.value).collect();
-    assert_eq!(values, (0..20).collect::<Vec<_>>());
-    for task in &first {
-        assert!(all.remove(&task.id).expect("a cluster"));
-    }
-    assert_eq!(all.counts().expect("a cluster").delayed, 140);
+    let first = queue().list(TaskState::Delayed, 20).expect("a cluster");
+    assert!(first.iter().map(|task| task.value).eq(0..20), "{first:?}");
+    assert!(queue().remove(&first[0].id).expect("a cluster"));
+    assert_eq!(count(&queue()), 159);
     for others in [1, 8, 17] {
-        let other = queue(&locker, "spread").shards(others).expect("a number");
-        assert_eq!(other.counts().expect("a cluster").delayed, 0, "{others}");
+        let other = queue().shards(others).expect("a number");
+        assert_eq!(count(&other), 0, "{others}");
     }
-}
-
-#[test]
-fn shards_of_one_slot_call_their_worker_each() {
-    let cluster = shared();
-    // All keys of a name with a brace are on one slot.
-    let (locker, name) = (open(&cluster), "one}slot");
-    let patient = Locker::builder(&cluster.url()).ttl(3 * PATIENCE);
-    let workers = queue(&patient.build().expect("open"), name);
-    let (sender, taken) = channel();
-    let worker = thread::spawn(move || {
-        while let Ok(Some(task)) = workers.take_for(PATIENCE) {
-            sender.send(*task).expect("the test");
-            Task::done(task).expect("its own");
-        }
-    });
-    for value in 0..32 {
-        let inserted = queue(&locker, name).insert(&value, Duration::from_millis(20));
-        inserted.expect("a cluster");
-        // Before the next heartbeat.
-        assert_eq!(taken.recv_timeout(LONG), Ok(value));
-    }
-    drop(taken);
-    queue(&locker, name)
-        .insert(&0, Duration::ZERO)
-        .expect("a cluster");
-    assert!(worker.join().is_err(), "it has nobody to tell");
 }

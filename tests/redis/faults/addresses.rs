@@ -7,7 +7,7 @@ use std::thread;
 use crosslock::{Error, Locker};
 
 use super::*;
-use support::RedisServer;
+use support::{BlackHole, Fault, Proxy, RedisServer};
 
 #[track_caller]
 fn refused(url: &str) -> Error {
@@ -22,37 +22,22 @@ fn assert_unavailable(url: &str, place: &str) {
 }
 
 #[test]
-fn databases_are_kept_apart() {
-    let server = RedisServer::start();
-    let zero = open(&server.url());
-    let three = open(&format!("{}3", server.url()));
-    let (one, other) = (held(&zero), held(&three));
-    // Also on a connection that replaces another.
-    server.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
-    one.verify().unwrap();
-    other.verify().unwrap();
-    one.unlock().unwrap();
-    other.unlock().unwrap();
-    assert_released(&server);
-}
-
-#[test]
-fn database_that_the_server_does_not_have_is_told_at_open() {
+fn databases_are_kept_apart_and_one_that_is_missing_is_told_at_open() {
     let server = RedisServer::start();
     for scheme in ["redis", "valkey"] {
         let url = server.url().replace("redis", scheme);
-        assert_works(&open(&url));
-        let error = refused(&format!("{url}99"));
+        let (one, other) = (held(&open(&url)), held(&open(&format!("{url}3"))));
+        // Also on a connection that replaces another.
+        server.query::<()>(&["CLIENT", "KILL", "TYPE", "normal"]);
+        one.unlock().unwrap();
+        other.unlock().unwrap();
+        let text = shown(&refused(&format!("{url}99")));
         assert!(
-            matches!(error, Error::Engine { .. } | Error::InvalidUrl { .. }),
-            "{error}"
+            text.contains(&format!("{scheme}://{}/99", server.addr())),
+            "{text}"
         );
-        let text = shown(&error);
-        let place = format!("{scheme}://{}/99", server.addr());
-        assert!(error.to_string().contains(&place), "{text}");
         assert!(text.contains("DB index is out of range"), "{text}");
     }
-    assert_no_clients(&server);
 }
 
 /// Something that answers whatever it reads by `words`, and hangs up.
@@ -72,9 +57,7 @@ fn answering(words: &'static [u8]) -> String {
 fn something_that_is_no_redis_server_is_told_at_once() {
     for words in [
         &b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n<html>"[..],
-        b"220 mail.example.org ESMTP\r\n",
         b"SSH-2.0-OpenSSH_9.2\r\n",
-        b"\x15\x03\x01\x00\x02\x02\x46",
         b"\xff\xfe\xfd\r\n",
         b"$99999999999999999999\r\n",
         b"*1000000000\r\n",
@@ -96,14 +79,9 @@ fn plain_url_to_a_tls_port_is_told_at_once() {
     let server = RedisServer::builder().tls().start();
     for login in ["", ":secret@"] {
         let error = refused(&format!("redis://{login}127.0.0.1:{}/", server.tls_port()));
-        assert!(
-            matches!(error, Error::Engine { .. } | Error::Unavailable { .. }),
-            "{error}"
-        );
         let text = shown(&error);
         assert!(text.contains("has TLS, use rediss://"), "{text}");
     }
-    assert_no_clients(&server);
 }
 
 #[cfg(not(feature = "tls"))]
@@ -113,8 +91,6 @@ fn tls_url_without_the_feature_is_unsupported() {
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     assert!(error.to_string().contains("`tls`"), "{error}");
 }
-
-// Unix sockets
 
 #[test]
 fn unix_socket_of_a_server_that_is_gone_is_unavailable_until_it_is_back() {
@@ -129,15 +105,7 @@ fn unix_socket_of_a_server_that_is_gone_is_unavailable_until_it_is_back() {
     assert_unavailable(&url, &server.unix_path().display().to_string());
     let error = locker.try_lock(NAME).unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-    let timeout = millis(150);
-    let error = locker.try_lock_for(NAME, timeout).unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-    server.restart();
-    assert_works(&locker);
-}
-
-#[test]
-fn path_that_is_no_unix_socket_is_unavailable() {
+    // Nor are files and directories sockets.
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "text").unwrap();
@@ -145,6 +113,8 @@ fn path_that_is_no_unix_socket_is_unavailable() {
         let place = path.display().to_string();
         assert_unavailable(&format!("unix://{place}"), &place);
     }
+    server.restart();
+    assert_works(&locker);
 }
 
 #[test]
@@ -166,4 +136,41 @@ fn unix_socket_that_the_user_may_not_use_is_denied() {
     let error = thread::spawn(body).join().unwrap().unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     assert!(error.to_string().contains("redis.sock"), "{error}");
+}
+
+fn assert_opening_is_bounded(url: &str) {
+    let builder = Locker::builder(url)
+        .connect_timeout(millis(300))
+        .io_timeout(LONG);
+    let error = within(millis(300), || builder.build()).unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert!(error.to_string().contains("127.0.0.1"), "{error}");
+}
+
+#[test]
+fn opening_ends_in_time_where_connecting_hangs() {
+    let hole = BlackHole::start();
+    assert_opening_is_bounded(&hole.url());
+    assert_opening_is_bounded(&format!("redis://:secret@{}/", hole.addr()));
+}
+
+#[test]
+fn logging_in_ends_in_time_where_the_server_accepts_and_is_silent() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    proxy.set(Fault::BlackHole);
+    assert_opening_is_bounded(&proxy.url().replace("//", "//:secret@"));
+    assert_opening_is_bounded(&format!("{}3", proxy.url()));
+}
+
+#[test]
+fn host_that_does_not_exist_is_unavailable_and_named() {
+    let builder = Locker::builder("redis://no-such-host.invalid/").connect_timeout(millis(2_000));
+    // The lookup may be repeated once.
+    let error = within(millis(4_000), || builder.build()).unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert!(
+        error.to_string().contains("no-such-host.invalid"),
+        "{error}"
+    );
 }

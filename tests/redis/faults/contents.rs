@@ -7,34 +7,6 @@ use crosslock::{Error, Locker};
 use super::*;
 use support::{Proxy, RedisServer, wait_until};
 
-// Keys of others
-
-/// What each call says about a key that is no lock: a conflict which names it.
-#[track_caller]
-fn assert_conflict(server: &RedisServer, key: &str) {
-    let locker = open(&server.url());
-    for outcome in [
-        locker.lock(NAME).map(Some),
-        locker.try_lock(NAME),
-        locker.try_lock_for(NAME, LONG),
-    ] {
-        let error = outcome.unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains(&format!("`{key}`")), "{key}: {text}");
-        match error {
-            Error::Conflict {
-                name, key: named, ..
-            } => {
-                assert_eq!((name.as_str(), named.as_str()), (NAME, key));
-            }
-            other => panic!("{other}"),
-        }
-    }
-    drop(locker);
-    assert_eq!(server.keys(), [key], "nothing was added");
-    assert_no_clients(server);
-}
-
 #[test]
 fn lock_or_counter_of_another_kind_is_a_conflict_and_stays_as_it_is() {
     let server = RedisServer::start();
@@ -45,42 +17,22 @@ fn lock_or_counter_of_another_kind_is_a_conflict_and_stays_as_it_is() {
     ] {
         server.query::<()>(words);
         let before: Vec<u8> = server.query(&["DUMP", key]);
-        assert_conflict(&server, key);
+        let locker = open(&server.url());
+        for outcome in [
+            locker.lock(NAME).map(Some),
+            locker.try_lock_for(NAME, LONG),
+            locker.try_lock(NAME),
+        ] {
+            let error = outcome.unwrap_err();
+            assert!(error.to_string().contains(&format!("`{key}`")), "{error}");
+            assert!(matches!(error, Error::Conflict { .. }), "{error:?}");
+        }
+        assert_eq!(server.keys(), [key], "nothing was added");
         assert_eq!(server.query::<Vec<u8>>(&["DUMP", key]), before, "{key}");
         assert_eq!(server.pttl(key), -1, "{key}");
         server.query::<()>(&["FLUSHALL"]);
     }
 }
-
-/// Lets `locker` wait for another lock, so that from now on it enters a line with its first question.
-fn open_inbox(server: &RedisServer, locker: &Locker) {
-    let other = open(&server.url());
-    let _guard = other.lock("other").unwrap();
-    assert!(locker.try_lock_for("other", millis(500)).unwrap().is_none());
-}
-
-#[test]
-fn line_of_another_type_is_a_conflict_and_stays_as_it_is() {
-    let server = RedisServer::start();
-    for (key, taken) in [(QUEUE, false), (QUEUE, true), (WAITERS, true)] {
-        server.query::<()>(&["SET", key, "text"]);
-        if taken {
-            server.query::<()>(&["SET", LOCK, "theirs", "PX", "60000"]);
-        }
-        let locker = open(&server.url());
-        open_inbox(&server, &locker);
-        let before = server.keys();
-        for outcome in [locker.lock(NAME).map(Some), locker.try_lock_for(NAME, LONG)] {
-            let error = outcome.unwrap_err();
-            assert!(matches!(error, Error::Conflict { .. }), "{key}: {error}");
-        }
-        assert_eq!(server.keys(), before, "nothing was added, taken: {taken}");
-        assert_eq!(server.get(key).as_deref(), Some("text"));
-        server.query::<()>(&["FLUSHALL"]);
-    }
-}
-
-// No room
 
 #[test]
 fn full_server_renews_releases_and_hands_on_what_is_held() {
@@ -122,8 +74,6 @@ fn value_of_another_program_that_is_too_long_is_not_read() {
     text.remove().unwrap();
     assert_eq!(*text.lock().unwrap(), "");
 }
-
-// Answers that none of our scripts gives
 
 #[test]
 fn answers_of_no_script_of_ours_are_errors_and_what_they_hide_is_given_back() {

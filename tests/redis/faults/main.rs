@@ -7,11 +7,7 @@ mod busy;
 mod channels;
 mod contents;
 mod diagnosis;
-mod idle;
 mod late_requests;
-mod networks;
-mod order;
-mod outages;
 mod refusals;
 mod rights;
 mod roles;
@@ -22,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker};
 use support::scripts::{ACQUIRE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
-use support::{RedisServer, wait_until, within};
+use support::{RedisServer, shown, wait_until, within};
 
 /// The lock of most tests, and where it is.
 const NAME: &str = "n";
@@ -65,14 +61,6 @@ fn load_scripts(server: &RedisServer) {
     }
 }
 
-#[track_caller]
-fn assert_every_key_expires(server: &RedisServer) {
-    for key in server.keys() {
-        // -2: it has expired meanwhile.
-        assert_ne!(server.pttl(&key), -1, "{key} stays for ever");
-    }
-}
-
 /// Waits until so many lockers stand in the lock's line.
 #[track_caller]
 fn wait_for_line(server: &RedisServer, length: u64) {
@@ -95,18 +83,10 @@ fn wait_for_inbox(server: &RedisServer) {
 /// The lock is free, and its counter tells that it was released.
 #[track_caller]
 fn assert_released(server: &RedisServer) {
-    assert_eq!(server.get(LOCK), None);
-    assert_nobody_waits(server);
+    let left: u64 = server.query(&["EXISTS", LOCK, QUEUE, WAITERS]);
+    assert_eq!(left, 0, "somebody has it or waits");
     let counter = server.counter(FENCE).expect("a counter");
     assert_eq!(counter % 2, 0, "{counter} after a release");
-    assert_every_key_expires(server);
-}
-
-/// The lock has no line.
-#[track_caller]
-fn assert_nobody_waits(server: &RedisServer) {
-    let left: u64 = server.query(&["EXISTS", QUEUE, WAITERS]);
-    assert_eq!(left, 0, "somebody is still in line");
 }
 
 /// No connection is left of lockers that are gone.
@@ -133,15 +113,4 @@ fn wait_for_renewal(guard: &LockGuard) {
         assert!(guard.is_held(), "lost instead of renewed");
         Instant::now() + guard.remaining() > end + millis(1)
     });
-}
-
-/// All that an error shows.
-fn shown(error: &Error) -> String {
-    let mut text = format!("{error} {error:?}");
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text += &format!(" {cause} {cause:?}");
-        source = cause.source();
-    }
-    text
 }

@@ -1,4 +1,4 @@
-//! A server that answers, and refuses to write for a while.
+//! A server that answers, and refuses to write, or to accept anybody else.
 
 use std::fs;
 use std::time::Instant;
@@ -8,83 +8,50 @@ use crosslock::{Error, Locker};
 use super::*;
 use support::{RedisServer, wait_until};
 
-/// Why a server refuses to write.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Refusal {
-    /// It has fewer replicas than it must have.
-    NoReplicas,
-    /// It was made a replica.
-    ReadOnly,
-    /// It couldn't save what it holds.
-    Misconf,
-    /// It has no memory left. It still renews and releases.
-    Oom,
-}
-
-use Refusal::{Misconf, NoReplicas, Oom, ReadOnly};
-
-/// Servers that will refuse for one of these reasons, each with its reason.
-fn servers<const N: usize>(refusals: [Refusal; N]) -> impl Iterator<Item = (Refusal, RedisServer)> {
-    let servers = refusals.map(|refusal| (refusal, refusal.start()));
+/// Which server refuses to write, by which word, how it comes to that, and how it ends.
+const REFUSALS: [(&str, &[&str], &[&str]); 4] = [
     // Before 7.0 scripts write whatever replicas there are.
-    let writes =
-        |(refusal, server): &(Refusal, RedisServer)| *refusal == NoReplicas && is_old(server);
-    servers.into_iter().filter(move |server| !writes(server))
-}
-
-impl Refusal {
-    fn start(self) -> RedisServer {
-        let builder = RedisServer::builder();
-        match self {
-            // Only a server that is to save refuses to write when it can't.
-            Misconf => builder.config("save", "3600 1").start(),
-            _ => builder.start(),
-        }
-    }
-
-    fn begin(self, server: &RedisServer) {
-        match self {
-            NoReplicas => server.query(&["CONFIG", "SET", "min-replicas-to-write", "1"]),
-            // Nobody listens there, so that it keeps its data.
-            ReadOnly => server.query(&["REPLICAOF", "127.0.0.1", "1"]),
-            Misconf => {
-                fs::create_dir(server.dir().join("dump.rdb")).unwrap();
-                server.query::<()>(&["BGSAVE"]);
-                wait_until("the save to fail", PATIENCE, || {
-                    server.info("rdb_last_bgsave_status").as_deref() == Some("err")
-                });
-            }
-            Oom => server.query(&["CONFIG", "SET", "maxmemory", "1"]),
-        }
-    }
-
-    fn end(self, server: &RedisServer) {
-        let words: &[&str] = match self {
-            NoReplicas => &["CONFIG", "SET", "min-replicas-to-write", "0"],
-            ReadOnly => &["REPLICAOF", "NO", "ONE"],
-            Misconf => &["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"],
-            Oom => &["CONFIG", "SET", "maxmemory", "0"],
-        };
-        server.query::<()>(words);
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            NoReplicas => "NOREPLICAS",
-            ReadOnly => "READONLY",
-            Misconf => "MISCONF",
-            Oom => "OOM",
-        }
-    }
-}
+    (
+        "NOREPLICAS",
+        &["CONFIG", "SET", "min-replicas-to-write", "1"],
+        &["CONFIG", "SET", "min-replicas-to-write", "0"],
+    ),
+    // Nobody listens there, so that it keeps its data.
+    (
+        "READONLY",
+        &["REPLICAOF", "127.0.0.1", "1"],
+        &["REPLICAOF", "NO", "ONE"],
+    ),
+    // Only a server that is to save refuses to write when it can't.
+    (
+        "MISCONF",
+        &["BGSAVE"],
+        &["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"],
+    ),
+    // It still renews and releases.
+    (
+        "OOM",
+        &["CONFIG", "SET", "maxmemory", "1"],
+        &["CONFIG", "SET", "maxmemory", "0"],
+    ),
+];
 
 #[test]
 fn error_names_why_a_server_refuses_to_write() {
-    for (refusal, server) in servers([NoReplicas, ReadOnly, Misconf, Oom]) {
+    for (word, begin, end) in REFUSALS {
+        let server = RedisServer::builder().config("save", "3600 1").start();
+        if word == "NOREPLICAS" && is_old(&server) {
+            continue;
+        }
         let patience = millis(1_000);
         let builder = Locker::builder(&server.url()).outage_timeout(patience);
         let locker = builder.build().unwrap();
-        refusal.begin(&server);
+        fs::create_dir(server.dir().join("dump.rdb")).unwrap();
+        server.query::<()>(begin);
+        wait_until("a save to fail", PATIENCE, || {
+            let status = server.info("rdb_last_bgsave_status");
+            word != "MISCONF" || status.as_deref() == Some("err")
+        });
         let start = Instant::now();
         for outcome in [
             locker.lock(NAME).map(Some),
@@ -93,10 +60,24 @@ fn error_names_why_a_server_refuses_to_write() {
         ] {
             let error = outcome.unwrap_err();
             assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-            assert!(shown(&error).contains(refusal.word()), "{}", shown(&error));
+            assert!(shown(&error).contains(word), "{}", shown(&error));
         }
         assert!(start.elapsed() >= patience, "lock gave up at once");
-        refusal.end(&server);
+        server.query::<()>(end);
         assert_works(&locker);
     }
+}
+
+#[test]
+fn server_that_accepts_nobody_else_is_told_as_it_is() {
+    let server = RedisServer::builder().config("maxclients", "1").start();
+    let error = {
+        let _only = server.connection();
+        Locker::open(&server.url()).unwrap_err()
+    };
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert!(shown(&error).contains("max number of clients"), "{error}");
+    wait_until("a free place", PATIENCE, || {
+        Locker::open(&server.url()).is_ok()
+    });
 }

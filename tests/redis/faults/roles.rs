@@ -2,7 +2,6 @@
 
 use crosslock::{Error, Locker};
 
-use super::rights::{OURS, PASSWORD, user};
 use super::*;
 use support::{Proxy, RedisServer, wait_until};
 
@@ -69,17 +68,6 @@ fn replica_is_told_at_open_until_it_is_promoted() {
     replica.query::<()>(&["REPLICAOF", "NO", "ONE"]);
     assert_works(&open(&replica.url()));
     assert_no_clients(&replica);
-}
-
-#[test]
-fn user_with_no_right_but_the_documented_ones_is_told_too() {
-    let (primary, rule) = (RedisServer::start(), user("app", OURS, None));
-    let server = RedisServer::builder()
-        .replica_of(primary.port())
-        .acl(&[&rule])
-        .start();
-    let url = server.url_as(&format!("app:{PASSWORD}"));
-    refused(&url, ["replica", "name its"]);
 }
 
 /// As KeyDB answers HELLO: `src/networking.cpp` of its version 6.3.

@@ -10,7 +10,7 @@ use crosslock::{Error, Locker};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use super::*;
-use support::{BlackHole, Fault, Proxy, RedisServer, wait_until};
+use support::{BlackHole, Fault, Proxy, RedisServer};
 
 fn url(server: &RedisServer, host: &str, ca: &Path) -> String {
     format!("rediss://{host}:{}/?ca={}", server.tls_port(), ca.display())
@@ -30,99 +30,32 @@ fn connection_is_encrypted_and_replaced_by_another() {
 }
 
 #[test]
-fn waiter_hears_of_its_grant_by_an_encrypted_connection() {
-    let server = RedisServer::builder().tls().start();
-    // Heartbeats are minutes away.
-    let builder = Locker::builder(&server.tls_url()).ttl(millis(600_000));
-    let (locker, waiting) = (builder.clone().build().unwrap(), builder.build().unwrap());
-    for round in 0..10 {
-        let guard = held(&locker);
-        let name = format!("other-{round}");
-        let other = locker.lock(&name).unwrap();
-        thread::scope(|scope| {
-            let both = [NAME, &name].map(|name| {
-                let waiting = &waiting;
-                scope.spawn(move || waiting.lock(name).unwrap().unlock().unwrap())
-            });
-            wait_for_inbox(&server);
-            guard.unlock().unwrap();
-            other.unlock().unwrap();
-            let heard = || both.iter().all(|one| one.is_finished());
-            wait_until("both to be served", PATIENCE, heard);
-        });
-    }
-    drop((locker, waiting));
-    assert_no_clients(&server);
-}
-
-#[test]
 fn server_that_asks_for_a_certificate_is_shown_one() {
-    let builder = RedisServer::builder()
-        .tls()
-        .config("tls-auth-clients", "yes");
-    let server = builder.start();
-    let (dir, bare) = (server.dir(), url(&server, "localhost", &server.ca_file()));
-    let own = format!(
-        "{bare}&cert={0}/client.pem&key={0}/client.key",
-        dir.display()
-    );
-    let locker = open(&own);
-    assert_works(&locker);
+    let start = || {
+        let builder = RedisServer::builder().tls();
+        builder.config("tls-auth-clients", "yes").start()
+    };
+    let (server, other) = (start(), start());
+    let bare = url(&server, "localhost", &server.ca_file());
+    let with = |dir: &Path| {
+        format!(
+            "{bare}&cert={0}/client.pem&key={0}/client.key",
+            dir.display()
+        )
+    };
+    let own = with(server.dir());
     // Also the inbox, and what a session that is resumed shows.
     thread::scope(|scope| {
-        let guard = held(&locker);
+        let guard = held(&open(&own));
         let waiter = scope.spawn(|| open(&own).lock(NAME).unwrap().unlock().unwrap());
         wait_for_inbox(&server);
         guard.unlock().unwrap();
         waiter.join().unwrap();
     });
     // Redis hangs up, and doesn't say why.
-    let error = Locker::open(&bare).unwrap_err();
-    let text = shown(&error);
+    let text = shown(&Locker::open(&bare).unwrap_err());
     assert!(text.contains("?cert=FILE&key=FILE"), "{text}");
-    // Of another authority.
-    let other = RedisServer::builder().tls().start();
-    let [own_dir, other_dir] = [dir, other.dir()].map(|dir| format!("{}/client", dir.display()));
-    Locker::open(&own.replace(&own_dir, &other_dir)).unwrap_err();
-}
-
-#[track_caller]
-fn assert_untrusted(url: &str, words: &str) {
-    let error = Locker::open(url).unwrap_err();
-    // No outage: waiting would not help.
-    assert!(matches!(error, Error::Engine { .. }), "{error}");
-    let text = shown(&error);
-    assert!(text.contains("certificate"), "{text}");
-    assert!(text.contains(words), "{text}");
-}
-
-#[test]
-fn server_of_an_unknown_authority_is_not_trusted() {
-    let (server, other) = (
-        RedisServer::builder().tls().start(),
-        RedisServer::builder().tls().start(),
-    );
-    let port = server.tls_port();
-    assert_untrusted(&format!("rediss://localhost:{port}/"), "");
-    assert_untrusted(
-        &url(&server, "localhost", &other.ca_file()),
-        "authority isn't trusted",
-    );
-    // And the right one is.
-    open(&server.tls_url());
-    assert_no_clients(&server);
-}
-
-#[test]
-fn server_with_a_certificate_for_another_name_is_not_trusted() {
-    let builder = RedisServer::builder().tls();
-    let server = builder.config("bind", "127.0.0.1 127.0.0.2").start();
-    let url_of_another = url(&server, "127.0.0.2", &server.ca_file());
-    assert_untrusted(&url_of_another, "it is for another name");
-    let error = Locker::open(&url_of_another).unwrap_err();
-    assert!(!shown(&error).contains("?ca="), "{}", shown(&error));
-    assert_works(&open(&url(&server, "127.0.0.1", &server.ca_file())));
-    assert_no_clients(&server);
+    Locker::open(&with(other.dir())).unwrap_err();
 }
 
 /// A server whose certificate for `localhost` is signed by itself, and the file with it.
@@ -142,16 +75,36 @@ fn self_signed(dir: &Path, is_ca: IsCa) -> (RedisServer, PathBuf) {
 }
 
 #[test]
-fn server_with_a_certificate_signed_by_itself_is_not_trusted_unless_it_is_named() {
+fn server_is_trusted_by_its_authority_and_name_only() {
+    let builder = RedisServer::builder().tls();
+    let server = builder.config("bind", "127.0.0.1 127.0.0.2").start();
+    let ca = server.ca_file();
     let dir = tempfile::tempdir().unwrap();
-    let (server, certificate) = self_signed(dir.path(), IsCa::NoCa);
-    let another = server.ca_file();
-    assert_untrusted(&url(&server, "localhost", &another), "it is self-signed");
-    assert_works(&open(&url(&server, "localhost", &certificate)));
+    let (single, single_file) = self_signed(dir.path(), IsCa::NoCa);
+    let another = single.ca_file();
+    assert_works(&open(&url(&server, "127.0.0.1", &ca)));
+    assert_works(&open(&url(&single, "localhost", &single_file)));
     // As openssl makes them, unless told otherwise.
-    let (server, certificate) = self_signed(dir.path(), IsCa::Ca(BasicConstraints::Unconstrained));
-    for ca in [another, certificate] {
-        assert_untrusted(&url(&server, "localhost", &ca), "it is self-signed");
+    let (made, made_file) = self_signed(dir.path(), IsCa::Ca(BasicConstraints::Unconstrained));
+    for (url, words) in [
+        (format!("rediss://localhost:{}/", server.tls_port()), ""),
+        (
+            url(&server, "localhost", &another),
+            "authority isn't trusted",
+        ),
+        (url(&server, "127.0.0.2", &ca), "it is for another name"),
+        (url(&single, "localhost", &another), "it is self-signed"),
+        (url(&made, "localhost", &another), "it is self-signed"),
+        (url(&made, "localhost", &made_file), "it is self-signed"),
+    ] {
+        let error = Locker::open(&url).unwrap_err();
+        // No outage: waiting would not help.
+        assert!(matches!(error, Error::Engine { .. }), "{error}");
+        let text = shown(&error);
+        assert!(
+            text.contains("certificate") && text.contains(words),
+            "{text}"
+        );
     }
 }
 
@@ -160,16 +113,10 @@ fn certificates_that_can_not_be_read_are_an_invalid_url() {
     let server = RedisServer::builder().tls().start();
     let dir = server.dir();
     let path = |file: &str| dir.join(file).display().to_string();
-    for (file, text) in [
-        ("empty.pem", ""),
-        ("text.pem", "no certificate"),
-        (
-            "broken.pem",
-            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-        ),
-    ] {
-        fs::write(path(file), text).unwrap();
-    }
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    fs::write(path("empty.pem"), "").unwrap();
+    fs::write(path("text.pem"), "no certificate").unwrap();
+    fs::write(path("broken.pem"), broken).unwrap();
     let refused = |url: &str| {
         let error = Locker::open(url).unwrap_err();
         assert!(matches!(error, Error::InvalidUrl { .. }), "{error}");
@@ -211,20 +158,16 @@ fn handshake_ends_in_time_where_the_server_is_silent() {
     let server = RedisServer::builder().tls().start();
     let proxy = Proxy::start(([127, 0, 0, 1], server.tls_port()).into());
     let hole = BlackHole::start();
-    for fault in [Fault::BlackHole, Fault::Delay(LONG)] {
+    for (addr, fault) in [
+        (hole.addr(), Fault::None),
+        (proxy.addr(), Fault::BlackHole),
+        (proxy.addr(), Fault::Delay(LONG)),
+    ] {
         proxy.set(fault);
-        for addr in [proxy.addr(), hole.addr()] {
-            let url = format!("rediss://{addr}/?ca={}", server.ca_file().display());
-            let builder = Locker::builder(&url)
-                .connect_timeout(millis(300))
-                .io_timeout(LONG);
-            let error = within(millis(300), || builder.build()).unwrap_err();
-            assert!(
-                matches!(error, Error::Unavailable { .. }),
-                "{fault:?}: {error}"
-            );
-        }
+        let url = format!("rediss://{addr}/?ca={}", server.ca_file().display());
+        let builder = Locker::builder(&url).connect_timeout(millis(300));
+        let builder = builder.io_timeout(LONG);
+        let error = within(millis(300), || builder.build()).unwrap_err();
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     }
-    proxy.set(Fault::None);
-    assert_no_clients(&server);
 }

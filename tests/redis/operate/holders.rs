@@ -1,9 +1,9 @@
-//! How soon holders know that their lock was broken, and what is shown of them.
+//! Holders that are no crosslock: what is shown of them, and that they are listed and broken.
 
 use crosslock::LockState;
 
 use super::*;
-use support::{Proxy, RedisServer};
+use support::RedisServer;
 
 #[test]
 fn foreign_holder_is_shown_and_broken_without_its_text() {
@@ -29,15 +29,17 @@ fn foreign_holder_is_shown_and_broken_without_its_text() {
 }
 
 #[test]
-fn inspection_is_one_round_trip() {
+fn foreign_holder_is_listed_in_a_namespace_only() {
     let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let locker = patient(&proxy.url());
-    let guard = held(&locker, "n");
-    locker.inspect("n").expect("inspect");
-    let before = proxy.requests();
-    let seen = locker.inspect("n").expect("inspect");
-    assert_eq!(proxy.requests() - before, 1);
-    assert_eq!(seen.holders[0].token, Some(guard.fencing_token()));
-    assert!(seen.holders[0].held_for.is_some());
+    let locker = patient(&server.url());
+    server.query::<()>(&["SET", "{crosslock:n}", "theirs"]);
+    server.query::<()>(&["SET", "n", "theirs"]);
+    server.query::<()>(&["RPUSH", "list", "theirs"]);
+    for (namespace, expected) in [("crosslock", &["n"][..]), ("", &["own"])] {
+        let locker = locker.with_namespace(namespace).expect("a namespace");
+        // There, locks are told from other keys by their owners.
+        let _own = namespace.is_empty().then(|| held(&locker, "own"));
+        let names: Result<Vec<_>, _> = locker.list("").expect("list").collect();
+        assert_eq!(names.expect("names"), expected);
+    }
 }

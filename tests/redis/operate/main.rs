@@ -5,7 +5,6 @@
 
 mod holders;
 mod interop;
-mod lists;
 mod unheard;
 
 use std::time::Duration;

@@ -2,17 +2,15 @@
 
 #![cfg(feature = "redis")]
 
-mod clocks;
 mod counterexample;
 mod denials;
-mod grants;
 mod hand_off;
 mod leases;
 
 use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker, LockerBuilder};
-use support::{Replicated, wait_until};
+use support::{Replicated, shown, wait_until};
 
 /// The lock of most tests, and where it is.
 const NAME: &str = "n";
@@ -33,10 +31,6 @@ fn builder(set: &Replicated, index: usize, replicas: u32) -> LockerBuilder {
         .min_replicas(replicas)
         .replica_timeout(millis(30))
         .outage_timeout(PATIENCE)
-}
-
-fn open(set: &Replicated, replicas: u32) -> Locker {
-    builder(set, 0, replicas).build().expect("open")
 }
 
 /// All replicas stop: the master takes them for connected still.
@@ -63,12 +57,6 @@ fn assert_too_few(error: &Error) {
         text.contains("min_replicas is") && text.contains("may lose it"),
         "{text}"
     );
-}
-
-/// All that an error shows.
-fn shown(error: &Error) -> String {
-    let cause = std::error::Error::source(error).map_or(String::new(), ToString::to_string);
-    format!("{error}: {cause}")
 }
 
 /// The lock is free at the master, and its counter tells that it was released.

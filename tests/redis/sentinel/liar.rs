@@ -8,19 +8,33 @@ use std::thread;
 /// Answers the two questions of a look-up as it is told to. Its thread ends with the test's process.
 #[derive(Debug)]
 pub(crate) struct Liar {
-    addr: SocketAddr,
+    pub(crate) addr: SocketAddr,
     replies: Replies,
 }
 
 /// What it says, as it is on the wire.
 type Replies = Arc<Mutex<[String; 2]>>;
 
+/// What it says of `mymaster` with that epoch, at that port.
+fn replies(epoch: u32, port: u16) -> [String; 2] {
+    [
+        strings(&["name", "mymaster", "config-epoch", &epoch.to_string()]),
+        strings(&["127.0.0.1", &port.to_string()]),
+    ]
+}
+
+/// An array of strings on the wire.
+fn strings(all: &[&str]) -> String {
+    let each = |text: &&str| format!("${}\r\n{text}\r\n", text.len());
+    let texts: String = all.iter().map(each).collect();
+    format!("*{}\r\n{texts}", all.len())
+}
+
 impl Liar {
-    /// One that answers SENTINEL MASTER and GET-MASTER-ADDR-BY-NAME with these replies, as they are on the wire.
-    pub(crate) fn start(state: &str, address: &str) -> Self {
+    pub(crate) fn start(epoch: u32, port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         let addr = listener.local_addr().expect("an address");
-        let replies = Arc::new(Mutex::new([state.to_owned(), address.to_owned()]));
+        let replies = Arc::new(Mutex::new(replies(epoch, port)));
         let told = replies.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -31,13 +45,14 @@ impl Liar {
         Liar { addr, replies }
     }
 
-    pub(crate) fn addr(&self) -> SocketAddr {
-        self.addr
+    /// The URL of sentinels of which it is the only one.
+    pub(crate) fn url(&self) -> String {
+        format!("redis+sentinel://{}/mymaster", self.addr)
     }
 
     /// Has it answer otherwise from now on.
-    pub(crate) fn tell(&self, state: &str, address: &str) {
-        *self.replies.lock().expect("nobody panics") = [state.to_owned(), address.to_owned()];
+    pub(crate) fn tell(&self, epoch: u32, port: u16) {
+        *self.replies.lock().expect("nobody panics") = replies(epoch, port);
     }
 }
 
@@ -57,16 +72,4 @@ fn lie(stream: &TcpStream, replies: &Replies) {
             return;
         }
     }
-}
-
-/// An array of strings on the wire.
-pub(crate) fn strings(all: &[&str]) -> String {
-    let each = |text: &&str| format!("${}\r\n{text}\r\n", text.len());
-    let texts: String = all.iter().map(each).collect();
-    format!("*{}\r\n{texts}", all.len())
-}
-
-/// What MASTER answers for `mymaster` with that epoch.
-pub(crate) fn state(epoch: &str) -> String {
-    strings(&["name", "mymaster", "config-epoch", epoch])
 }

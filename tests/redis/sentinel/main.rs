@@ -2,7 +2,6 @@
 
 #![cfg(feature = "redis")]
 
-mod failover;
 mod liar;
 mod opening;
 mod sentinels;
@@ -14,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker, LockerBuilder};
-use support::{SentinelSet, Setup, wait_until};
+use support::{SentinelSet, Setup, shown, wait_until};
 
 const NAME: &str = "n";
 const LOCK: &str = "{crosslock:n}";
@@ -47,17 +46,6 @@ fn assert_works(locker: &Locker) {
     let guard = held(locker);
     guard.verify().expect("verify");
     guard.unlock().expect("unlock");
-}
-
-/// All that an error shows.
-fn shown(error: &Error) -> String {
-    let mut text = format!("{error} {error:?}");
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text += &format!(" {cause} {cause:?}");
-        source = cause.source();
-    }
-    text
 }
 
 /// Whether it is a master that takes writes and knows the lock by its owner.

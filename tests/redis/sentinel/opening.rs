@@ -55,17 +55,6 @@ fn wrong_names_and_servers_and_passwords_are_told() {
 }
 
 #[test]
-fn database_is_selected_and_the_prefix_of_the_scheme_does_not_matter() {
-    let set = SentinelSet::start();
-    let url = set.url().replace("redis+", "valkey+") + "/3";
-    let locker = builder(&url).build().expect("open");
-    let guard = held(&locker);
-    let info = set.member(0).info("db3");
-    assert!(info.is_some_and(|info| info.starts_with("keys=")));
-    guard.unlock().expect("unlock");
-}
-
-#[test]
 fn documented_rights_are_enough() {
     let page = include_str!("../../../docs/sentinel.md");
     let page = page.replace("\n  +", " +");
