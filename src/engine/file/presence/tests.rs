@@ -1,6 +1,5 @@
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::thread;
 use std::time::SystemTime;
 
 use super::super::tests::{opened, temp_dir};
@@ -9,7 +8,6 @@ use crate::engine::file::create::{draft_name, is_draft};
 use crate::engine::file::upkeep::{DRAFT_AGE, sweep};
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
@@ -62,55 +60,11 @@ fn presence_is_heard_until_it_is_dropped() {
     assert_eq!(count(dir), 0);
 }
 
-#[test]
-fn sleep_ends_at_its_time_or_by_a_ring_of_a_thread() {
-    const SHORT: Duration = Duration::from_millis(20);
-    let dir = temp_dir();
-    let own = Presence::make(&opened(dir.path())).unwrap();
-    let began = Instant::now();
-    assert_eq!(sleep(&own, &[], Some(SHORT)).unwrap(), NONE);
-    assert!(began.elapsed() >= SHORT);
-    thread::scope(|scope| {
-        for timeout in [None, Some(Duration::MAX), Some(LONG)] {
-            let own = &own;
-            let sleeper = scope.spawn(move || sleep(own, &[], timeout).unwrap());
-            own.notify_own().unwrap();
-            assert_eq!(sleeper.join().unwrap(), NOTIFIED);
-        }
-    });
-}
-
 /// As a process leaves it that was killed.
 fn door_without_a_process(dir: &Dir) -> PresenceId {
     let id = PresenceId::new();
     make_fifo(dir, &id.name()).unwrap();
     id
-}
-
-#[test]
-fn presence_without_a_process_is_unlinked_by_who_finds_that() {
-    let dir = temp_dir();
-    let dir = &opened(dir.path());
-    let id = door_without_a_process(dir);
-    notify(dir, id).unwrap();
-    assert_eq!(count(dir), 1);
-    for _ in 0..2 {
-        assert!(is_gone(dir, id).unwrap());
-        assert_eq!(count(dir), 0);
-    }
-}
-
-#[test]
-fn full_presence_has_been_notified() {
-    let dir = temp_dir();
-    let presence = Presence::make(&opened(dir.path())).unwrap();
-    let mut file = presence.file();
-    while file.write(&[0; 1000]).is_ok() {}
-    while file.write(&[0]).is_ok() {}
-    notify(&opened(dir.path()), presence.id()).unwrap();
-    presence.notify_own().unwrap();
-    assert_eq!(sleep(&presence, &[], NOW).unwrap(), NOTIFIED);
-    assert_eq!(sleep(&presence, &[], NOW).unwrap(), NONE);
 }
 
 #[test]
@@ -194,25 +148,6 @@ fn presence_that_was_removed_knows_it() {
     let gone = opened(dir.path());
     drop(dir);
     assert!(Presence::make(&gone).is_err() && is_gone(&gone, PresenceId::new()).unwrap());
-}
-
-#[test]
-fn presence_that_is_touched_looks_new() {
-    let dir = temp_dir();
-    let presence = Presence::make(&opened(dir.path())).unwrap();
-    presence
-        .file()
-        .set_modified(SystemTime::UNIX_EPOCH)
-        .unwrap();
-    presence.touch().unwrap();
-    let age = presence
-        .file()
-        .metadata()
-        .unwrap()
-        .modified()
-        .unwrap()
-        .elapsed();
-    assert!(age.is_ok_and(|age| age < LONG));
 }
 
 #[test]
