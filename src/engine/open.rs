@@ -130,27 +130,6 @@ mod tests {
     }
 
     #[test]
-    fn memories_of_a_name_are_one_and_apart_from_all_others() {
-        let urls = ["memory:", "memory:one", "memory:two", "memory:One"];
-        let guards = urls.map(|url| {
-            let guard = Locker::open(url).expect(url).try_lock("open-memories");
-            guard.expect(url).expect("nobody else has it")
-        });
-        for url in urls {
-            let locker = Locker::open(url).expect(url);
-            assert!(locker.try_lock("open-memories").expect(url).is_none());
-        }
-        // A guard keeps its memory; with the last user it is gone.
-        let tokens = guards.map(|guard| guard.fencing_token());
-        let memory = Locker::open("memory:one").expect("it is valid");
-        assert_eq!(
-            memory.inspect("open-memories").map(|it| it.last_token).ok(),
-            Some(None)
-        );
-        assert!(tokens.iter().all(|token| *token > 0));
-    }
-
-    #[test]
     fn name_of_a_memory_is_checked() {
         for (name, is_right) in [
             ("A-z_0.9".to_owned(), true),
