@@ -212,18 +212,6 @@ mod tests {
     }
 
     #[test]
-    fn rested_thread_ends_and_is_not_used_again() {
-        let pool = Renewers::default();
-        let first = pool.take().unwrap();
-        let slot = Arc::downgrade(&first.slot);
-        pool.give_back(first);
-        wait_until(|| matches!(slot.upgrade().unwrap().lock().duty, Duty::Ended));
-        let second = pool.take().unwrap();
-        wait_until(|| slot.strong_count() == 0);
-        pool.give_back(second);
-    }
-
-    #[test]
     fn ended_threads_leave_the_pool() {
         let pool = Renewers::default();
         let many: Vec<_> = (0..10).map(|_| pool.take().unwrap()).collect();

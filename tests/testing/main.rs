@@ -50,38 +50,6 @@ fn leader_goes_on_for_hours_and_another_takes_over_when_it_is_cut_off() {
 }
 
 #[test]
-fn requests_of_a_second_are_limited() {
-    let fake = Fake::new();
-    let limit = fake.locker().semaphore("requests", 3).unwrap();
-    let mut sent = 0;
-    for _ in 0..10 {
-        while let Some(permit) = limit.try_acquire().unwrap() {
-            permit.at_least_for(SECOND);
-            sent += 1;
-        }
-        fake.advance(SECOND);
-    }
-    assert_eq!(sent, 30);
-}
-
-#[cfg(feature = "value")]
-#[test]
-fn change_of_a_holder_that_lost_its_lock_is_not_stored() {
-    let fake = Fake::new();
-    let [one, other] = [fake.locker(), fake.locker()].map(|it| it.mutex("stock", 10).unwrap());
-    one.update(|stock| *stock -= 1).unwrap();
-    let mut late = one.lock().unwrap();
-    *late -= 1;
-    fake.abandon("stock");
-    other.update(|stock| *stock -= 5).unwrap();
-    assert!(matches!(
-        crosslock::MutexGuard::unlock(late),
-        Err(Error::Lost { .. })
-    ));
-    assert_eq!(other.peek().unwrap(), 4);
-}
-
-#[test]
 fn child_goes_on_with_the_lock_of_its_parent() {
     let fake = Fake::new();
     let secret = fake
