@@ -54,25 +54,6 @@ fn files_of_others_whose_names_are_ids_are_left_alone() {
 }
 
 #[test]
-fn process_that_has_used_many_names_gives_their_descriptors_back_for_others() {
-    let directory = temp_dir();
-    let mut poor = Puppet::start(directory.path());
-    for n in 0..40 {
-        assert!(poor.ask(&format!("lock {n}")).starts_with("token"));
-        assert_eq!(poor.ask("unlock"), "ok");
-    }
-    poor.exhaust_all_but_those_in_use();
-    for name in ["a", "b", "c"] {
-        let answer = poor.ask(&format!("lock {name}"));
-        assert!(answer.starts_with("token"), "{answer}");
-        assert_eq!(poor.ask("unlock"), "ok");
-    }
-    poor.exhaust();
-    let why = poor.ask("why other");
-    assert!(why.contains("ulimit -n"), "{why}");
-}
-
-#[test]
 fn file_of_a_name_that_nobody_used_for_days_is_removed_and_those_that_matter_stay() {
     let directory = temp_dir();
     let lock = open(directory.path());

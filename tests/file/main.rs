@@ -65,19 +65,6 @@ fn guard_whose_file_was_removed_is_lost_and_keeps_nothing_open() {
 }
 
 #[test]
-fn file_that_was_moved_away_and_back_can_be_locked_again() {
-    let (directory, lock) = place();
-    let (file, aside) = (file_of(&directory, "a"), directory.path().join("aside"));
-    let guard = lock.lock("a").unwrap();
-    fs::rename(&file, &aside).unwrap();
-    assert!(guard.verify().is_err());
-    drop(guard);
-    fs::rename(&aside, &file).unwrap();
-    let guard = lock.try_lock("a").unwrap().expect("nobody has it");
-    assert!(guard.was_abandoned());
-}
-
-#[test]
 fn file_stays_when_nobody_uses_it_and_doors_do_not() {
     let (directory, lock) = place();
     lock.lock("a").unwrap().unlock().unwrap();
