@@ -71,14 +71,4 @@ mod tests {
             .collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 100, 100, 100]);
     }
-
-    #[test]
-    fn huge_waits_saturate() {
-        let huge = Backoff {
-            base: Duration::MAX / 2,
-            cap: Duration::MAX,
-            jitter: 0.0,
-        };
-        assert_eq!(huge.waits().nth(3), Some(Duration::MAX));
-    }
 }

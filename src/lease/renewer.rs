@@ -188,36 +188,3 @@ fn work(duty: Duty) -> Duration {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::thread;
-
-    fn wait_until(mut condition: impl FnMut() -> bool) {
-        let start = Instant::now();
-        while !condition() {
-            assert!(start.elapsed() < Duration::from_secs(20), "it never came");
-            thread::yield_now();
-        }
-    }
-
-    #[test]
-    fn thread_is_used_again_while_it_rests() {
-        let pool = Renewers::default();
-        let first = pool.take().unwrap();
-        let slot = Arc::as_ptr(&first.slot);
-        pool.give_back(first);
-        assert_eq!(Arc::as_ptr(&pool.take().unwrap().slot), slot);
-    }
-
-    #[test]
-    fn ended_threads_leave_the_pool() {
-        let pool = Renewers::default();
-        let many: Vec<_> = (0..10).map(|_| pool.take().unwrap()).collect();
-        many.into_iter().for_each(|renewer| pool.give_back(renewer));
-        wait_until(|| pool.idle.lock().iter().all(Renewer::has_ended));
-        pool.give_back(Renewer::start().unwrap());
-        assert_eq!(pool.idle.lock().len(), 1);
-    }
-}

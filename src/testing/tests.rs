@@ -4,10 +4,7 @@ use std::time::Duration;
 use crossbeam_channel::{TryRecvError, bounded};
 
 use super::*;
-use crate::base::cancel::CancelToken;
 use crate::base::error::Error;
-use crate::base::inspection::LockState;
-use crate::base::sys::sync::Mutex;
 use crate::guard::LockGuard;
 
 mod network;
@@ -15,12 +12,6 @@ mod time;
 
 const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(10);
-
-/// A locker whose leases aren't renewed.
-fn unrenewed(fake: &Fake) -> Locker {
-    let locker = fake.builder().ttl(TTL).renew(false).build();
-    locker.expect("they are valid options")
-}
 
 #[track_caller]
 fn lock(locker: &Locker) -> LockGuard {

@@ -143,13 +143,6 @@ mod tests {
     }
 
     #[test]
-    fn largest_number_is_not_passed_on() {
-        for last_used in (0..500).map(|less| u64::MAX - less) {
-            assert_eq!(passed_on(last_used), None);
-        }
-    }
-
-    #[test]
     fn tokens_of_a_revision_are_below_those_of_the_next() {
         for_any(|random| {
             let revision = random.u64(..1 << 40);

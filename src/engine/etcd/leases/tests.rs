@@ -1,12 +1,5 @@
 use super::*;
 
-#[test]
-fn parts_of_a_second_are_rounded_up() {
-    for (millis, seconds) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (2_000, 2)] {
-        assert_eq!(whole_seconds(Duration::from_millis(millis)), seconds);
-    }
-}
-
 fn own(since: u64) -> Own {
     Own {
         lease: ServerLease {

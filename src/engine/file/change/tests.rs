@@ -1,8 +1,7 @@
-use super::super::tests::{Place, TRIES, WAITS, both, claim, deadline, files_of, request};
+use super::super::tests::{Place, TRIES, both, claim, deadline, files_of, request};
 use super::super::text::after_reboot;
 use super::*;
 use crate::base::claim::{Claim, Mode};
-use crate::base::error::Error;
 use crate::base::owner::Owner;
 use crate::engine::Release;
 use crate::engine::rules::NameState;
@@ -46,19 +45,6 @@ fn what_was_written_of_several_names_is_undone() {
         .unwrap();
     let renewed = place.change(&both, &holder, Change::Renew);
     assert_eq!(renewed, Outcome::DONE);
-}
-
-#[test]
-fn question_that_failed_leaves_no_presence_by_which_its_owner_would_live() {
-    let (place, claim) = (Place::new(), claim());
-    std::fs::write(place.path(&claim.key), "something else").unwrap();
-    let owner = Owner::new();
-    let asked = place
-        .files
-        .acquire(request(&claim, &owner), WAITS, &deadline());
-    assert!(matches!(asked, Err(Error::Conflict { .. })));
-    assert!(place.files.presences.of(&owner).is_none());
-    assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 1);
 }
 
 #[test]

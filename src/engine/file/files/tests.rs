@@ -51,26 +51,3 @@ fn only_some_presences_rest() {
     drop(presences);
     assert_eq!(count(path), 0);
 }
-
-/// One that is always in use would otherwise never be made to look new.
-#[test]
-fn presence_that_was_removed_before_it_was_looked_at_is_not_used_again() {
-    for in_use in [true, false] {
-        let directory = tempfile::tempdir().unwrap();
-        let (presences, path) = (OwnPresences::default(), &root(&directory));
-        let [first, second] = [(); 2].map(|()| Owner::new());
-        let id = take(&presences, &first, path).0.id();
-        let long_ago = Some(Instant::now().checked_sub(2 * LOOK_EVERY).unwrap());
-        if in_use {
-            presences.0.lock().of.get_mut(&first).unwrap().seen = long_ago;
-        }
-        presences.give_back(&first);
-        if !in_use {
-            presences.0.lock().resting[0].seen = long_ago;
-        }
-        let entry = fs::read_dir(path.path()).unwrap().next().unwrap();
-        fs::remove_file(entry.unwrap().path()).unwrap();
-        let (presence, _) = take(&presences, &second, path);
-        assert!(presence.id() != id && stays(&presence), "in use: {in_use}");
-    }
-}

@@ -8,17 +8,7 @@ use crate::engine::file::create::{draft_name, is_draft};
 use crate::engine::file::upkeep::{DRAFT_AGE, sweep};
 use std::fs;
 use std::path::Path;
-
-const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
-const NOTIFIED: Woken = Woken {
-    notified: true,
-    ended: false,
-};
-const ENDED: Woken = Woken {
-    notified: false,
-    ended: true,
-};
 const NONE: Woken = Woken {
     notified: false,
     ended: false,
@@ -27,37 +17,6 @@ const NONE: Woken = Woken {
 /// What is in a directory.
 fn count(directory: &Dir) -> usize {
     fs::read_dir(directory.path()).unwrap().count()
-}
-
-#[test]
-fn presence_is_heard_until_it_is_dropped() {
-    let dir = temp_dir();
-    let dir = &opened(dir.path());
-    let (own, other) = (Presence::make(dir).unwrap(), Presence::make(dir).unwrap());
-    assert_eq!(count(dir), 2);
-    let watched = [Watched::open(dir, other.id())
-        .unwrap()
-        .expect("it is there")];
-    notify(dir, own.id()).unwrap();
-    notify(dir, own.id()).unwrap();
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), NOTIFIED);
-    assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
-    assert!(!is_gone(dir, other.id()).unwrap());
-    let gone = other.id();
-    drop(other);
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
-    assert!(is_gone(dir, gone).unwrap());
-    assert!(Watched::open(dir, gone).unwrap().is_none());
-    notify(dir, gone).unwrap();
-    own.notify_own().unwrap();
-    let both = Woken {
-        notified: true,
-        ended: true,
-    };
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), both);
-    drop(own);
-    assert_eq!(count(dir), 0);
 }
 
 /// As a process leaves it that was killed.
@@ -130,24 +89,6 @@ fn sweep_removes_what_crashes_have_left() {
     assert!(stays.is_at_its_path().unwrap());
     assert!(young.0.exists() && in_use.0.exists() && !file.exists() && !old.0.exists());
     assert_eq!(count(dir), 3);
-}
-
-#[test]
-fn presence_that_was_removed_knows_it() {
-    let dir = temp_dir();
-    let presence = Presence::make(&opened(dir.path())).unwrap();
-    assert!(presence.is_at_its_path().unwrap());
-    fs::remove_file(&presence.path).unwrap();
-    assert!(!presence.is_at_its_path().unwrap());
-    assert!(is_gone(&opened(dir.path()), presence.id()).unwrap());
-    let path = presence.path.clone();
-    fs::write(&path, "").unwrap();
-    assert!(!presence.is_at_its_path().unwrap());
-    drop(presence);
-    assert!(path.exists(), "it is another's");
-    let gone = opened(dir.path());
-    drop(dir);
-    assert!(Presence::make(&gone).is_err() && is_gone(&gone, PresenceId::new()).unwrap());
 }
 
 #[test]

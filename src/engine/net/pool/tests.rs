@@ -28,18 +28,6 @@ fn from_the_first(hosts: usize, most: u64) -> Turns {
 }
 
 #[test]
-fn host_that_failed_is_asked_last_and_one_that_answered_first() {
-    let rotation = Rotation::new(3);
-    rotation.answered(2);
-    rotation.failed(2);
-    rotation.failed(2);
-    let mut turns = rotation.turns(Duration::MAX);
-    assert_eq!([(); 3].map(|()| turns.next(Duration::MAX).0), [0, 1, 2]);
-    rotation.answered(1);
-    assert_eq!(rotation.turns(Duration::MAX).next(Duration::MAX).0, 1);
-}
-
-#[test]
 fn each_host_gets_its_share_within_what_remains() {
     for_any(|random| {
         let hosts = random.usize(1..9);

@@ -90,37 +90,6 @@ fn curators_nodes_stand_in_the_same_line() {
     }
 }
 
-fn uuid(number: u32) -> String {
-    format!("{number:08x}-89ab-4def-8123-456789abcdef")
-}
-
-fn node(tag: &str, number: i32) -> String {
-    let owner = uuid(number.unsigned_abs());
-    format!("{tag}-{owner}-lock-{number:010}")
-}
-
-fn children(nodes: &[String]) -> Children {
-    Children::of(Some((nodes.to_vec(), Stat::default())))
-}
-
-#[test]
-fn owners_stand_in_the_order_of_their_numbers() {
-    for_any(|random| {
-        let first = random.u32(..).cast_signed();
-        let count = random.u32(1..20).cast_signed();
-        let numbers = (0..count).map(|at| first.wrapping_add(at));
-        let expected: Vec<_> = numbers.map(|number| node("x", number)).collect();
-        let mut nodes = expected.clone();
-        let swapped = random.usize(..nodes.len());
-        nodes.swap(0, swapped);
-        nodes.push(MARKER.to_owned());
-        let children = children(&nodes);
-        let found = children.line.0.iter().map(|entry| entry.id.clone());
-        assert_eq!(found.collect::<Vec<_>>(), expected);
-        assert!(children.has_marker);
-    });
-}
-
 #[test]
 fn place_is_kept_for_no_less_than_was_said() {
     let stat = Stat {
