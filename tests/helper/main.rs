@@ -76,10 +76,6 @@ const ROLES: &[Role] = &[
     ("waits for many", waiting::wait_for_many),
     ("waits with its threads", waiting::wait_with_threads),
     #[cfg(feature = "file")]
-    ("takes turns", directory::take_turns),
-    #[cfg(feature = "file")]
-    ("breaks again and again", directory::break_again_and_again),
-    #[cfg(feature = "file")]
     ("waits in many threads", directory::wait_in_many_threads),
     #[cfg(feature = "file")]
     ("uses idle names", directory::use_idle_names),
@@ -87,8 +83,6 @@ const ROLES: &[Role] = &[
     ("opens again and again", directory::open_again_and_again),
     #[cfg(feature = "file")]
     ("exchanges links", directory::exchange_links),
-    #[cfg(feature = "file")]
-    ("counts in a storm", directory::count_in_a_storm),
     #[cfg(feature = "file")]
     ("fills its disk", disks::fill_it),
     #[cfg(feature = "file")]
