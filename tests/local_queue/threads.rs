@@ -1,5 +1,4 @@
-//! Threads of one process that want one lock, as calls and guards use the local queue, and a book in which all that must
-//! hold is checked.
+//! Threads of one process that want one lock: they use the local queue as calls and guards do.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

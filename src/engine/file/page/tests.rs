@@ -59,8 +59,8 @@ fn any_text(random: &mut Random) -> String {
     text
 }
 
-/// Nobody has written to it, or was killed as it made room for its first text. The owner of a lease may note that it has
-/// seen it while somebody empties the file.
+/// Nobody has written to it, or was killed as it made room for its first text. The owner of a lease may note that it
+/// has seen it while somebody empties the file.
 #[test]
 fn file_without_a_byte_is_fresh_and_can_be_written() {
     let noted = temp_file();
