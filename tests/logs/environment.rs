@@ -14,7 +14,6 @@ fn said(url: Option<&str>) -> Vec<String> {
     child.rest(PATIENCE)
 }
 
-#[cfg(feature = "file")]
 #[test]
 fn variable_that_is_not_set_is_warned_of_with_the_directory() {
     for (url, warnings) in [(None, 1), (Some("memory:"), 0)] {
