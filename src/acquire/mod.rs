@@ -310,6 +310,3 @@ impl Calls<'_> {
         });
     }
 }
-
-#[cfg(test)]
-mod tests;

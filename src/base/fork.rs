@@ -96,46 +96,8 @@ impl<T: AfterFork> Drop for ForkLocal<T> {
 mod tests {
     use super::*;
     use crossbeam_channel::{Receiver, Sender, unbounded};
-    use std::sync::atomic::{AtomicU32, Ordering};
     use std::thread;
     use std::time::Duration;
-
-    struct Counted<'a> {
-        dropped: &'a AtomicU32,
-        generation: u32,
-    }
-
-    impl AfterFork for Counted<'_> {
-        fn after_fork(&self) -> Self {
-            Counted {
-                dropped: self.dropped,
-                generation: self.generation + 1,
-            }
-        }
-    }
-
-    impl Drop for Counted<'_> {
-        fn drop(&mut self) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    #[test]
-    fn each_process_has_a_value_of_its_own() {
-        let dropped = AtomicU32::new(0);
-        let value = |generation| Counted {
-            dropped: &dropped,
-            generation,
-        };
-        let own = ForkLocal::new(value(0));
-        let me = Process::current();
-        let other = |n| Process(me.0 + n);
-        assert_eq!(own.get_in(me).generation, 0);
-        assert_eq!(own.get_in(other(1)).generation, 1);
-        assert_eq!(own.get_in(other(2)).generation, 2);
-        assert_eq!(own.get_in(other(1)).generation, 1);
-        assert_eq!(own.get_in(me).generation, 0);
-    }
 
     /// Threads meet where a value is made; a child that is forked off there has nobody to meet.
     struct Meeting {
@@ -168,18 +130,5 @@ mod tests {
             both.map(|one| one.join().expect("it ends")).into()
         });
         assert_eq!(found[0], found[1]);
-    }
-
-    #[test]
-    fn value_of_another_process_is_not_dropped() {
-        let dropped = AtomicU32::new(0);
-        let value = |generation| Counted {
-            dropped: &dropped,
-            generation,
-        };
-        drop(ForkLocal::of(Process(std::process::id() + 1), value(0)));
-        assert_eq!(dropped.load(Ordering::Relaxed), 0);
-        drop(ForkLocal::new(value(0)));
-        assert_eq!(dropped.load(Ordering::Relaxed), 1);
     }
 }

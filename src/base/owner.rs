@@ -124,16 +124,6 @@ mod tests {
     }
 
     #[test]
-    fn label_is_the_last_part() {
-        let owner = Owner::of(Process::current(), Some("deploy 4711"));
-        let parts: Vec<_> = owner.as_str().split('/').collect();
-        assert_eq!(parts.len(), 5, "{}", owner.as_str());
-        assert_eq!(parts[4], "deploy 4711");
-        let next = Owner::new();
-        assert_eq!(next.as_str().split('/').count(), 4);
-    }
-
-    #[test]
     fn host_is_a_part_of_a_line() {
         assert_eq!(host_of("vm-1.example"), "vm-1.example");
         assert_eq!(host_of("a\nb/c\td"), "a-b-c-d");

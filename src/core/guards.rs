@@ -149,37 +149,3 @@ impl fmt::Debug for Guards {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn number(guards: &Guards) -> (usize, usize) {
-        let slots = guards.0.lock();
-        (slots.all.len(), slots.free.len())
-    }
-
-    #[test]
-    fn slots_are_used_again_and_given_up() {
-        let guards = Guards::default();
-        let nobody = Weak::<Monitor>::new();
-        let add = || {
-            let mut slots = guards.0.lock();
-            let slot = slots.free.pop();
-            let slot = slot.unwrap_or_else(|| {
-                slots.all.push(None);
-                slots.all.len() - 1
-            });
-            slots.all[slot] = Some(nobody.clone());
-            Slot(slot)
-        };
-        let all: Vec<_> = (0..1_000).map(|_| add()).collect();
-        guards.remove(all[3]);
-        assert_eq!(number(&guards), (1_000, 1));
-        assert_eq!(add().0, 3);
-        assert!(guards.monitors().is_empty());
-        all.into_iter().for_each(|slot| guards.remove(slot));
-        assert_eq!(number(&guards), (0, 0));
-        assert!(guards.0.lock().all.capacity() <= 64);
-    }
-}

@@ -194,30 +194,4 @@ mod tests {
             assert!(waited < within, "{waited:?}, announced {within:?}");
         }
     }
-
-    #[test]
-    fn counted_attempts_are_made_after_each_pause_of_the_backoff() {
-        let [mut expected, mut backoff] = [(); 2].map(|()| {
-            let backoff = Options::default().backoff;
-            crate::base::backoff::Backoff {
-                jitter: 0.0,
-                ..backoff
-            }
-            .waits()
-        });
-        let mut pace = Pace {
-            backoff: &mut backoff,
-            counted: true,
-            until: &Deadline::NEVER,
-        };
-        let mut heartbeat = Heartbeat::default();
-        for is_answered in [true, false, false, true, true] {
-            heartbeat.announce(TTL, &mut pace, true);
-            if is_answered {
-                heartbeat.answered(&taken(), &mut pace);
-            }
-            let pause = heartbeat.pause(TTL, &mut pace, is_answered);
-            assert_eq!(Some(pause), expected.next());
-        }
-    }
 }

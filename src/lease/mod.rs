@@ -260,38 +260,4 @@ mod tests {
             }
         });
     }
-
-    #[test]
-    fn holders_that_do_not_ask_leave_their_token_when_there_are_few() {
-        let mut lease = granted(1);
-        let (claim, mut now) = (lease.claim.clone(), lease.granted);
-        for _ in 0..10 * MOST {
-            now = now.plus(Duration::from_micros(10));
-            lease = lease.handed_over(&claim, now, MOST);
-        }
-        assert!(u64::from(lease.tokens) <= MOST / 2 && !lease.is_token_used);
-        let long = Duration::from_secs(60);
-        assert!(lease.may_be_handed_over(now, long, long, MOST));
-        // Those that ask use up the others.
-        for _ in u64::from(lease.tokens)..MOST {
-            lease.is_token_used = true;
-            assert!(lease.may_be_handed_over(now, long, long, MOST));
-            lease = lease.handed_over(&claim, now, MOST);
-        }
-        lease.is_token_used = true;
-        assert!(!lease.may_be_handed_over(now, long, long, MOST));
-    }
-
-    #[test]
-    fn first_that_waits_has_its_turn_the_sooner_the_more_there_are() {
-        let lease = granted(1);
-        let after = |waiting: u32| lease.granted.plus(ROTATION / waiting);
-        let moment = Duration::from_nanos(1);
-        for waiting in [1, 4, 1_000] {
-            let many = usize::try_from(waiting).unwrap();
-            assert!(lease.is_fair_turn_due(after(waiting), many));
-            let before = lease.granted.plus(ROTATION / waiting - moment);
-            assert!(!lease.is_fair_turn_due(before, many));
-        }
-    }
 }

@@ -117,33 +117,20 @@ impl Calls<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt;
     use std::sync::Arc;
 
     use super::*;
-    use crate::base::sys::sync::Mutex;
     use crate::base::{Cancel, Claim, Options, clock::BootClock};
     use crate::core::Core;
     use crate::engine::{Change, Outcome, Request, Wait};
 
-    /// An engine with one value, which somebody stores while a watch of it begins.
-    #[derive(Clone, Default)]
-    struct Scripted {
-        stored: Arc<Mutex<Stored>>,
-        has_begun: bool,
-        /// Nothing is watched in time.
-        is_slow: bool,
-    }
+    /// An engine without a value, whose watch of it doesn't begin in time.
+    #[derive(Debug)]
+    struct Slow;
 
-    impl fmt::Debug for Scripted {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.debug_struct("Scripted").finish_non_exhaustive()
-        }
-    }
-
-    impl Engine for Scripted {
+    impl Engine for Slow {
         fn endpoint(&self) -> &str {
-            "a script"
+            "a slow one"
         }
 
         fn new_wait(&self) -> Box<dyn Wait> {
@@ -155,54 +142,24 @@ mod tests {
         }
 
         fn load(&self, _: &Key, _: &Deadline) -> Result<Stored> {
-            Ok(self.stored.lock().clone())
+            Ok(None)
         }
 
         fn watch(&self, _: &Key) -> Result<Box<dyn Watch>> {
-            Ok(Box::new(self.clone()))
+            Ok(Box::new(Slow))
         }
     }
 
-    impl Watch for Scripted {
+    impl Watch for Slow {
         fn changed(&mut self, until: &Deadline) -> Result<bool> {
-            if self.is_slow {
-                until.sleep(Duration::MAX);
-                return Err(Error::unavailable(None, "a script", "no answer in time"));
-            }
-            assert!(
-                !self.has_begun,
-                "it sleeps on although the value is another"
-            );
-            self.has_begun = true;
-            *self.stored.lock() = Some(b"new".as_slice().into());
-            Ok(false)
+            until.sleep(Duration::MAX);
+            Err(Error::unavailable(None, "a slow one", "no answer in time"))
         }
-    }
-
-    #[test]
-    fn value_that_is_stored_while_the_watch_begins_is_seen() {
-        let engine = Arc::new(Scripted::default());
-        let core = Core::new(engine.clone(), Options::default(), Arc::new(BootClock));
-        let calls = Calls {
-            core: &Arc::new(core),
-            ended_by: &Cancel::default(),
-        };
-        let claim = Claim::exclusive("test", "a");
-        let mut watched = Watched::new(calls, &claim.key).unwrap();
-        watched.await_other(None, false, &Deadline::NEVER).unwrap();
-        *engine.stored.lock() = None;
-        let mut watched = Watched::new(calls, &claim.key).unwrap();
-        let found = watched.find(&Deadline::NEVER, Ok).unwrap();
-        assert_eq!(found.as_deref(), Some(b"new".as_slice()));
     }
 
     #[test]
     fn wait_whose_time_ends_while_the_watch_begins_is_over_without_an_error() {
-        let engine = Scripted {
-            is_slow: true,
-            ..Scripted::default()
-        };
-        let core = Core::new(Arc::new(engine), Options::default(), Arc::new(BootClock));
+        let core = Core::new(Arc::new(Slow), Options::default(), Arc::new(BootClock));
         let calls = Calls {
             core: &Arc::new(core),
             ended_by: &Cancel::default(),

@@ -114,20 +114,4 @@ mod tests {
         clock.move_by(SECOND);
         assert!(deadline.is_over());
     }
-
-    #[test]
-    fn clock_knows_the_deadlines_that_live() {
-        let clock = FakeClock::new();
-        let [first, second] = [SECOND, 3 * SECOND].map(|it| Deadline::after_by(&clock, it));
-        let clone = first.clone();
-        drop(first);
-        assert_eq!(clock.next_alarm(), Some(SECOND));
-        drop(clone);
-        assert_eq!(clock.next_alarm(), Some(3 * SECOND));
-        clock.move_by(3 * SECOND);
-        assert_eq!(clock.next_alarm(), None);
-        drop(second);
-        let _never = Deadline::after_by(&clock, Duration::MAX);
-        assert_eq!(clock.next_alarm(), None);
-    }
 }

@@ -4,10 +4,7 @@ use std::time::Duration;
 use crossbeam_channel::{TryRecvError, bounded};
 
 use super::*;
-use crate::base::cancel::CancelToken;
 use crate::base::error::Error;
-use crate::base::inspection::LockState;
-use crate::base::sys::sync::Mutex;
 use crate::guard::LockGuard;
 
 mod network;
@@ -15,12 +12,6 @@ mod time;
 
 const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_secs(10);
-
-/// A locker whose leases aren't renewed.
-fn unrenewed(fake: &Fake) -> Locker {
-    let locker = fake.builder().ttl(TTL).renew(false).build();
-    locker.expect("they are valid options")
-}
 
 #[track_caller]
 fn lock(locker: &Locker) -> LockGuard {
@@ -74,83 +65,4 @@ fn namespace_is_that_of_its_lockers_and_losses() {
     assert_held(&guards[0]);
     assert_lost(&guards[1], LostReason::NotOwner);
     assert!(fake.with_namespace("a b").is_err());
-}
-
-#[test]
-fn cancelled_and_closed_waits_end_although_the_clock_stands() {
-    let fake = Fake::new();
-    let _guard = lock(&fake.locker());
-    for is_out in [false, true] {
-        let (token, closed) = (CancelToken::new(), fake.locker());
-        let cancelled = fake.locker().with_cancel(&token);
-        let waiters = [cancelled.clone(), cancelled, closed.clone(), closed.clone()]
-            .map(|locker| thread::spawn(move || locker.try_lock_for("a", SECOND)));
-        fake.await_waiters("a", 4);
-        fake.set_outage(is_out);
-        token.cancel();
-        closed.close();
-        for waiter in waiters {
-            let ended = waiter.join().expect("no panic");
-            assert!(matches!(ended, Err(Error::Cancelled { .. })), "{ended:?}");
-        }
-        fake.set_outage(false);
-        assert_eq!(fake.world.waits.lock().len(), 0);
-    }
-}
-
-#[test]
-fn counted_attempts_end_by_themselves() {
-    let fake = Fake::new();
-    let _guard = lock(&fake.locker());
-    for is_out in [false, true] {
-        fake.set_outage(is_out);
-        let locker = fake.builder().attempts(3).build().expect("it is valid");
-        let ended = locker.lock("a");
-        let is_right = match ended {
-            Err(Error::Unavailable { .. }) => is_out,
-            Err(Error::Busy { attempts: 3, .. }) => !is_out,
-            _ => false,
-        };
-        assert!(is_right, "{ended:?}");
-    }
-    assert_eq!(fake.elapsed(), Duration::ZERO);
-}
-
-#[test]
-fn threads_exclude_each_other_whatever_the_clock_does() {
-    const ROUNDS: usize = 50;
-    let fake = Fake::new();
-    let inside = Arc::new(Mutex::new(()));
-    let threads: Vec<_> = (0..4)
-        .map(|number| {
-            let locker = if number % 2 == 0 {
-                fake.locker()
-            } else {
-                fake.builder()
-                    .hand_over(Duration::ZERO)
-                    .build()
-                    .expect("it is valid")
-            };
-            let inside = inside.clone();
-            thread::spawn(move || {
-                for _ in 0..ROUNDS {
-                    let guard = locker.lock("a").expect("it answers");
-                    let alone = inside.try_lock().expect("nobody else is here");
-                    thread::yield_now();
-                    guard.check().expect("it is renewed");
-                    drop(alone);
-                }
-            })
-        })
-        .collect();
-    while !threads.iter().all(thread::JoinHandle::is_finished) {
-        fake.advance(SECOND / 2);
-    }
-    threads
-        .into_iter()
-        .for_each(|it| it.join().expect("no panic"));
-    assert_eq!(
-        fake.locker().inspect("a").map(|it| it.state).ok(),
-        Some(LockState::Free)
-    );
 }

@@ -32,71 +32,45 @@ fn process_without_descriptors_takes_no_living_one_for_dead() {
 }
 
 #[test]
-fn holder_without_descriptors_keeps_its_lock_and_releases_it() {
+fn holders_and_waiters_that_lose_their_descriptors_go_on() {
     let directory = temp_dir();
-    let [mut poor, mut other] = start(directory.path());
-    assert!(poor.ask("lock a").starts_with("token"));
-    poor.exhaust();
-    assert_eq!(other.ask("try a"), "taken");
-    assert_eq!(poor.ask("verify"), "ok");
-    assert_eq!(poor.ask("unlock"), "ok");
-    assert!(other.ask("try a").ends_with("false"));
-}
-
-#[test]
-fn waiter_that_loses_its_descriptors_is_served() {
-    let directory = temp_dir();
-    let [mut holder, mut poor] = start(directory.path());
+    let [mut holder, mut waiter] = start(directory.path());
     let lock = open(directory.path());
-    holder.ask("lock a");
-    poor.tell("lock a");
-    await_a_line(&lock, "a");
-    poor.exhaust();
-    assert_eq!(holder.ask("unlock"), "ok");
-    assert!(poor.answer().ends_with("false"));
-    assert_eq!(poor.ask("unlock"), "ok");
-}
-
-/// It can't tell whom it has to tell. Whoever waits looks by itself.
-#[test]
-fn waiter_is_served_though_the_one_that_releases_can_ring_nobody() {
-    let directory = temp_dir();
-    let [mut poor, mut waiter] = start(directory.path());
-    let lock = open(directory.path());
-    poor.ask("lock a");
+    // It can't tell whom it has to tell: whoever waits looks by itself.
+    assert!(holder.ask("lock a").starts_with("token"));
     waiter.tell("lock a");
     await_a_line(&lock, "a");
-    poor.exhaust();
-    assert_eq!(poor.ask("unlock"), "ok");
+    holder.exhaust();
+    assert!(lock.try_lock("a").unwrap().is_none());
+    assert_eq!(holder.ask("verify"), "ok");
+    assert_eq!(holder.ask("unlock"), "ok");
     assert!(waiter.answer().ends_with("false"));
-}
-
-#[test]
-fn locker_is_opened_without_descriptors() {
-    let directory = temp_dir();
-    let mut poor = Puppet::start(directory.path());
-    poor.exhaust();
-    assert_eq!(poor.ask("open"), "ok");
-    assert_eq!(poor.ask("try a"), "Engine");
-    poor.recover();
-    assert!(poor.ask("try a").ends_with("false"));
+    // And a waiter that loses its own is served.
+    holder.recover();
+    holder.tell("lock a");
+    await_a_line(&lock, "a");
+    holder.exhaust();
+    assert_eq!(waiter.ask("unlock"), "ok");
+    assert!(holder.answer().ends_with("false"));
 }
 
 /// Where others may write, a door is made in a directory of its own.
 #[test]
-fn nothing_is_left_of_a_door_that_could_not_be_made() {
+fn locker_is_opened_without_descriptors_and_leaves_nothing_of_a_door_that_could_not_be_made() {
     let directory = temp_dir();
-    fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
-    let [mut holder, mut poor] = start(directory.path());
-    assert!(holder.ask("lock a").starts_with("token"));
+    set_mode(directory.path(), 0o777);
+    let mut poor = Puppet::start(directory.path());
+    let guard = open(directory.path()).lock("a").unwrap();
     assert_eq!(poor.ask("look a"), "1 holders");
     poor.exhaust();
+    assert_eq!(poor.ask("open"), "ok");
     for order in ["try a", "try-for-2s a"] {
         let answer = poor.ask(order);
         assert!(!answer.starts_with("token"), "{order}: {answer}");
     }
-    let left = fs::read_dir(directory.path()).unwrap();
-    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let drafts: Vec<_> = left.filter(|name| name.starts_with(".new-")).collect();
-    assert!(drafts.is_empty(), "{drafts:?}");
+    let left = names_in(directory.path()).into_iter();
+    assert_eq!(left.filter(|name| name.starts_with(".new-")).count(), 0);
+    drop(guard);
+    poor.recover();
+    assert!(poor.ask("try a").ends_with("false"));
 }

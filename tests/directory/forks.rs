@@ -45,30 +45,22 @@ fn program_that_a_holder_executes_keeps_nothing() {
 }
 
 #[test]
-fn program_that_inherits_the_files_of_a_lock_keeps_it_until_it_ends() {
-    keeps_until_it_ends("execute-with-lock");
-}
-
-#[test]
-fn forked_child_that_uses_nothing_keeps_a_lock_until_it_ends() {
-    keeps_until_it_ends("fork");
-}
-
-fn keeps_until_it_ends(order: &str) {
-    let directory = temp_dir();
-    let orphan = orphan(directory.path(), order);
-    let lock = open(directory.path());
-    assert!(lock.try_lock("a").unwrap().is_none());
-    // One that waits is told of the end, too.
-    let waiter = Puppet::start(directory.path());
-    let mut waiter = waiter;
-    waiter.tell("lock a");
-    await_a_line(&lock, "a");
-    assert!(!waiter.has_answered());
-    let stopwatch = Stopwatch::start();
-    drop(orphan);
-    assert!(waiter.answer().ends_with("true"));
-    stopwatch.assert_within(SOON);
+fn child_that_inherits_the_files_of_a_lock_keeps_it_until_it_ends() {
+    for order in ["execute-with-lock", "fork"] {
+        let directory = temp_dir();
+        let orphan = orphan(directory.path(), order);
+        let lock = open(directory.path());
+        assert!(lock.try_lock("a").unwrap().is_none(), "{order}");
+        // One that waits is told of the end, too.
+        let mut waiter = Puppet::start(directory.path());
+        waiter.tell("lock a");
+        await_a_line(&lock, "a");
+        assert!(!waiter.has_answered());
+        let stopwatch = Stopwatch::start();
+        drop(orphan);
+        assert!(waiter.answer().ends_with("true"), "{order}");
+        stopwatch.assert_within(SOON);
+    }
 }
 
 #[test]

@@ -10,7 +10,6 @@ mod limits;
 mod links;
 mod planted;
 mod puppet;
-mod storm;
 mod strace;
 mod trouble;
 mod two_users;

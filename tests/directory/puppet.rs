@@ -1,7 +1,6 @@
 //! A process that does to locks of a directory what it is told, as a user and with the descriptors that it is told.
 //! Leases that it gives away last for an hour.
 
-use std::fs;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
@@ -42,14 +41,6 @@ impl Puppet {
     /// Gives them back.
     pub(crate) fn recover(&self) {
         self.limit_descriptors(getrlimit(Resource::Nofile).current);
-    }
-
-    /// Leaves it those that it has.
-    pub(crate) fn exhaust_all_but_those_in_use(&self) {
-        let open = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
-        let numbers = open.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let largest = numbers.map(|number| number.parse::<u64>().unwrap()).max();
-        self.limit_descriptors(largest.map(|largest| largest + 1));
     }
 
     fn limit_descriptors(&self, current: Option<u64>) {

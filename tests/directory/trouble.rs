@@ -51,21 +51,6 @@ fn lock_of_a_directory_that_was_moved_isnt_held_twice_and_isnt_stuck_when_it_is_
     assert!(lock.try_lock_for("a", PATIENCE).unwrap().is_some());
 }
 
-#[test]
-fn waiter_in_a_directory_that_is_removed_ends() {
-    let place = temp_dir();
-    let directory = place.path().join("locks");
-    let lock = open(&directory);
-    let guard = lock.lock("a").unwrap();
-    let mut waiter = Puppet::start(&directory);
-    waiter.tell("try-for-2s a");
-    await_a_line(&lock, "a");
-    fs::remove_dir_all(&directory).unwrap();
-    let answer = waiter.answer();
-    assert!(!answer.starts_with("token"), "{answer}");
-    drop(guard);
-}
-
 /// Runs a test of this binary with a small disk of its own at `place`; without the right to make one there is nothing
 /// to try.
 fn on_a_small_disk(entry: &str) {
@@ -81,17 +66,14 @@ fn on_a_small_disk(entry: &str) {
 }
 
 #[test]
-fn full_disk_is_told_when_a_lock_is_taken_and_keeps_nobody_from_releasing() {
+fn disks_that_are_full_or_not_to_be_written_are_told_and_keep_nobody_from_releasing() {
     on_a_small_disk("fills its disk");
-}
-
-#[test]
-fn line_that_outgrows_a_full_disk_is_served_as_far_as_there_was_room() {
     on_a_small_disk("has a line that needs more room");
+    on_a_small_disk("has a disk that can't be written");
 }
 
 #[test]
-fn directory_in_which_nobody_may_write_any_more_keeps_nobody_from_releasing() {
+fn directory_in_which_nobody_may_write_any_more_keeps_nobody_from_looks_and_releases() {
     // The rights of a directory don't bind root.
     if !may("become another user") {
         return;
@@ -103,6 +85,11 @@ fn directory_in_which_nobody_may_write_any_more_keeps_nobody_from_releasing() {
     assert!(one.ask("lock a").starts_with("token"));
     set_mode(directory, 0o555);
     assert_eq!(one.ask("verify"), "ok");
+    for uid in [61_236, 61_237] {
+        let mut looker = Puppet::start_as(Some(uid), directory);
+        assert_eq!(looker.ask("look a"), "1 holders");
+        assert_eq!(looker.ask("look b"), "0 holders");
+    }
     // Whoever asks needs a door.
     for order in ["try a", "lock a", "try b"] {
         assert_eq!(two.ask(order), "Denied", "{order}");
@@ -111,29 +98,4 @@ fn directory_in_which_nobody_may_write_any_more_keeps_nobody_from_releasing() {
     set_mode(directory, 0o777);
     assert!(two.ask("try a").ends_with("false"));
     assert_eq!(one.ask("try a"), "taken");
-}
-
-#[test]
-fn directory_in_which_one_may_not_write_can_be_looked_at() {
-    if !may("become another user") {
-        return;
-    }
-    let directory = temp_dir();
-    let directory = directory.path();
-    set_mode(directory, 0o777);
-    let mut holder = Puppet::start_as(Some(61_236), directory);
-    assert!(holder.ask("lock a").starts_with("token"));
-    set_mode(directory, 0o555);
-    for uid in [61_236, 61_237] {
-        let mut looker = Puppet::start_as(Some(uid), directory);
-        assert_eq!(looker.ask("look a"), "1 holders");
-        assert_eq!(looker.ask("look b"), "0 holders");
-        assert_eq!(looker.ask("try a"), "Denied");
-    }
-    set_mode(directory, 0o777);
-}
-
-#[test]
-fn disk_that_cant_be_written_is_denied() {
-    on_a_small_disk("has a disk that can't be written");
 }

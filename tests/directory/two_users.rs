@@ -21,11 +21,17 @@ fn shared(check: impl Fn(&Path, [Puppet; 2])) {
 }
 
 #[test]
-fn users_exclude_each_other() {
+fn users_exclude_each_other_and_break_each_others_locks() {
     shared(|_, [mut one, mut two]| {
         // Each makes a file that the other uses.
         pass_on("a", &mut one, &mut two);
         pass_on("b", &mut two, &mut one);
+        one.ask("lock a");
+        assert_eq!(two.ask("break a"), "broke 1");
+        assert!(two.ask("try a").ends_with("true"));
+        assert!(one.ask("verify").starts_with("Lost"));
+        assert!(one.ask("unlock").starts_with("Lost"));
+        assert_eq!(two.ask("verify"), "ok");
     });
 }
 
@@ -44,7 +50,7 @@ fn pass_on(name: &str, first: &mut Puppet, second: &mut Puppet) {
 }
 
 #[test]
-fn death_of_one_user_gives_the_lock_to_the_other_at_once() {
+fn death_of_one_user_gives_the_lock_to_the_other_at_once_and_leaves_nothing() {
     shared(|directory, [mut one, mut two]| {
         one.ask("lock a");
         two.tell("lock a");
@@ -53,31 +59,9 @@ fn death_of_one_user_gives_the_lock_to_the_other_at_once() {
         one.kill();
         assert!(two.answer().ends_with("true"));
         stopwatch.assert_within(SOON);
-    });
-}
-
-#[test]
-fn one_user_breaks_the_lock_of_another() {
-    shared(|_, [mut one, mut two]| {
-        one.ask("lock a");
-        assert_eq!(two.ask("break a"), "broke 1");
-        assert!(two.ask("try a").ends_with("true"));
-        assert!(one.ask("verify").starts_with("Lost"));
-        assert!(one.ask("unlock").starts_with("Lost"));
-        assert_eq!(two.ask("verify"), "ok");
-        assert_eq!(two.ask("unlock"), "ok");
-    });
-}
-
-#[test]
-fn what_a_dead_user_left_in_a_sticky_directory_hinders_nobody() {
-    shared(|directory, [mut one, mut two]| {
-        one.ask("lock a");
-        one.kill();
-        assert!(two.ask("try a").ends_with("true"));
         assert_eq!(two.ask("unlock"), "ok");
         drop((one, two));
-        // The owner of the directory may remove it.
+        // The owner of the directory may remove what a dead user left.
         assert_only_files_of(directory, &["a"]);
     });
 }

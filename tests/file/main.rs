@@ -3,14 +3,13 @@
 
 mod format;
 mod operators;
-mod storm;
 #[path = "../directory/written.rs"]
 mod written;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -66,19 +65,6 @@ fn guard_whose_file_was_removed_is_lost_and_keeps_nothing_open() {
 }
 
 #[test]
-fn file_that_was_moved_away_and_back_can_be_locked_again() {
-    let (directory, lock) = place();
-    let (file, aside) = (file_of(&directory, "a"), directory.path().join("aside"));
-    let guard = lock.lock("a").unwrap();
-    fs::rename(&file, &aside).unwrap();
-    assert!(guard.verify().is_err());
-    drop(guard);
-    fs::rename(&aside, &file).unwrap();
-    let guard = lock.try_lock("a").unwrap().expect("nobody has it");
-    assert!(guard.was_abandoned());
-}
-
-#[test]
 fn file_stays_when_nobody_uses_it_and_doors_do_not() {
     let (directory, lock) = place();
     lock.lock("a").unwrap().unlock().unwrap();
@@ -101,43 +87,6 @@ fn keep(lock: &Locker, name: &str) {
     guard.at_least_for(Duration::from_secs(300));
     guard.unlock().unwrap();
     assert!(lock.try_lock(name).unwrap().is_none());
-}
-
-#[test]
-fn removed_file_frees_a_lock_that_stays_taken() {
-    let (directory, lock) = place();
-    keep(&lock, "a");
-    thread::scope(|scope| {
-        let waiter = scope.spawn(|| lock.lock("a").unwrap());
-        thread::sleep(Duration::from_millis(50));
-        fs::remove_file(file_of(&directory, "a")).unwrap();
-        drop(waiter.join().unwrap());
-    });
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn waiter_for_a_lock_that_stays_taken_sleeps() {
-    const LONG: Duration = Duration::from_millis(700);
-    let (_directory, lock) = place();
-    let guard = lock.lock("a").unwrap();
-    guard.at_least_for(LONG);
-    guard.unlock().unwrap();
-    let switches = own_switches();
-    drop(lock.lock("a").unwrap());
-    let switches = own_switches() - switches;
-    // Asking again and again, with the pauses of a timed call, it would be 14 and more.
-    assert!(switches < 10, "{switches}");
-}
-
-/// How often this thread gave up the processor by itself.
-#[cfg(target_os = "linux")]
-fn own_switches() -> u64 {
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    line.unwrap().trim().parse().unwrap()
 }
 
 #[cfg(feature = "value")]
@@ -185,27 +134,6 @@ fn files_are_for_all_who_may_write_in_the_directory() {
             assert_eq!(found.permissions().mode() & 0o777, expected, "{mode:o}");
         }
     }
-}
-
-#[test]
-fn many_who_make_the_same_file_at_once_exclude_each_other() {
-    let (directory, lock) = place();
-    for n in 0..50 {
-        let name = format!("{n}-{}", "x".repeat(if n % 2 == 0 { 1 } else { 300 }));
-        let inside = AtomicU32::new(0);
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    let _guard = lock.lock(&name).unwrap();
-                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                    inside.fetch_sub(1, Ordering::SeqCst);
-                });
-            }
-        });
-    }
-    drop(lock);
-    assert_eq!(open_files_under(directory.path()), 0);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 50);
 }
 
 #[test]

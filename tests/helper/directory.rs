@@ -1,4 +1,4 @@
-//! Storms and crowds of processes in a directory, which tell in files what they do.
+//! Crowds of processes in a directory, which tell in files what they do.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -8,7 +8,6 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::thread;
 
-use crosslock::Error;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::directory_files::{IDLE, file_of, use_last_at};
@@ -22,44 +21,11 @@ const PLACE: &str = "TEST_PLACE";
 const NAMES: u32 = 6;
 const CYCLES: u32 = 400;
 
-const STORM_NAMES: [&str; 3] = ["a", "b", "c"];
-
 /// In one write, so that what others tell doesn't come between.
 fn tell(line: &str) {
     let log = OpenOptions::new().append(true).open(arg(LOG));
     let line = format!("{line}\n");
     log.unwrap().write_all(line.as_bytes()).unwrap();
-}
-
-pub(crate) fn take_turns() {
-    let lock = Locker::open(&arg(URL)).unwrap();
-    let me = std::process::id();
-    for turn in 0..400 {
-        tell(&format!("asks {me}"));
-        let guard = lock.lock("a").unwrap();
-        let token = guard.fencing_token();
-        tell(&format!("enters {me} {token}"));
-        if turn % 4 == 0 {
-            thread::sleep(Duration::from_micros(300));
-        }
-        if guard.verify().is_ok() {
-            tell(&format!("leaves {me} {token}"));
-        }
-        match guard.unlock() {
-            Ok(()) => tell(&format!("kept {me} {token}")),
-            Err(Error::Lost { .. }) => tell(&format!("lost {me} {token}")),
-            Err(e) => panic!("{e}"),
-        }
-    }
-}
-
-pub(crate) fn break_again_and_again() {
-    let lock = Locker::open(&arg(URL)).unwrap();
-    let pause = Duration::from_micros(arg("TEST_PAUSE").parse().unwrap());
-    loop {
-        lock.break_lock("a").unwrap();
-        thread::sleep(pause);
-    }
 }
 
 pub(crate) fn wait_in_many_threads() {
@@ -193,48 +159,4 @@ fn exchange(lure: &Path, path: &Path) -> u32 {
     thread::yield_now();
     exchange();
     1
-}
-
-pub(crate) fn count_in_a_storm() {
-    let lock = Locker::open(&arg(URL)).unwrap();
-    let place = arg(PLACE);
-    let numbers = STORM_NAMES.map(|name| number_file(Path::new(&place), name));
-    let own = Path::new(&place).join(format!("acknowledged-{}", std::process::id()));
-    let mut acknowledged = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(own)
-        .unwrap();
-    loop {
-        let at = fastrand::usize(..STORM_NAMES.len());
-        let guard = lock.lock(STORM_NAMES[at]).unwrap();
-        let number = read(&numbers[at]) + 1;
-        write(&numbers[at], number);
-        // In one write, of which a process that is killed makes all or nothing.
-        let (name, token, abandoned) = (
-            STORM_NAMES[at],
-            guard.fencing_token(),
-            guard.was_abandoned(),
-        );
-        let line = format!("{name} {number} {token} {abandoned}\n");
-        acknowledged.write_all(line.as_bytes()).unwrap();
-        guard.unlock().unwrap();
-    }
-}
-
-fn number_file(place: &Path, name: &str) -> File {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    options.open(place.join(name)).unwrap()
-}
-
-fn read(file: &File) -> u64 {
-    let mut digits = [0; 20];
-    file.read_exact_at(&mut digits, 0).unwrap();
-    str::from_utf8(&digits).unwrap().parse().unwrap()
-}
-
-fn write(file: &File, number: u64) {
-    file.write_all_at(format!("{number:020}").as_bytes(), 0)
-        .unwrap();
 }

@@ -96,13 +96,10 @@ const ROLES: &[Role] = &[
 const ROLES_OF_FILES: &[Role] = &[];
 #[cfg(feature = "file")]
 const ROLES_OF_FILES: &[Role] = &[
-    ("takes turns", directory::take_turns),
-    ("breaks again and again", directory::break_again_and_again),
     ("waits in many threads", directory::wait_in_many_threads),
     ("uses idle names", directory::use_idle_names),
     ("opens again and again", directory::open_again_and_again),
     ("exchanges links", directory::exchange_links),
-    ("counts in a storm", directory::count_in_a_storm),
     ("fills its disk", disks::fill_it),
     ("has a line that needs more room", disks::need_more_room),
     ("has a disk that can't be written", disks::write_in_vain),

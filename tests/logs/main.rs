@@ -2,6 +2,7 @@
 //!
 //! Each test has lock names of its own, by which it knows its lines: the logger is that of the whole process.
 
+#[cfg(feature = "file")]
 mod environment;
 #[cfg(feature = "redis")]
 mod release;

@@ -50,22 +50,6 @@ fn failover_is_told_once_to_each_locker() {
 }
 
 #[test]
-fn silence_of_all_sentinels_is_warned_of_once() {
-    listen();
-    let set = SentinelSet::start();
-    let hosts = set.hosts();
-    let locker = builder(&set.url()).build().unwrap();
-    set.sentinels().iter().for_each(|sentinel| sentinel.kill());
-    let warned = |level| count(level, &hosts, "goes on with the master that is known");
-    let guard = locker.lock("silence").unwrap();
-    wait_until("a look-up after the first", PATIENCE, || {
-        warned(Level::Debug) > 1
-    });
-    assert_eq!(warned(Level::Warn), 1);
-    guard.verify().unwrap();
-}
-
-#[test]
 fn too_few_replicas_are_warned_of_once_by_a_lease_that_can_not_be_renewed() {
     listen();
     let set = Replicated::start(1);

@@ -153,12 +153,6 @@ fn thread_whose_guard_moved_is_not_warned() {
             });
             assert_eq!(count(&name, Level::Warn, OWN), 0, "{name}");
         }
-        // Also when it waits in vain.
-        let name = format!("moved-{engine}");
-        let guard = lock.lock(&name).unwrap();
-        thread::scope(|scope| scope.spawn(|| assert!(guard.is_held())).join().unwrap());
-        assert!(lock.try_lock_for(&name, SHORT).unwrap().is_none());
-        assert_eq!(count(&name, Level::Warn, OWN), 0, "{name}");
     });
 }
 
@@ -214,21 +208,6 @@ fn another_number_of_permits_is_warned_of_where_it_keeps_a_call_waiting() {
 }
 
 #[test]
-fn lost_guard_is_not_held_against_its_thread() {
-    listen();
-    let short = Duration::from_millis(100);
-    let careless = Locker::builder("memory:").ttl(short).renew(false).build();
-    let careless = careless.unwrap();
-    let guard = careless.lock("lost-own").unwrap();
-    guard.lost().recv().unwrap();
-    let take = || careless.lock("lost-own").unwrap();
-    let other = thread::scope(|scope| scope.spawn(take).join().unwrap());
-    drop(careless.lock("lost-own").unwrap());
-    assert_eq!(count("lost-own", Level::Warn, OWN), 0);
-    drop((guard, other));
-}
-
-#[test]
 fn call_that_waits_tells_who_has_the_lock() {
     listen();
     assert_tells_who_has("whose-memory", "memory:");
@@ -247,26 +226,4 @@ fn assert_tells_who_has(name: &str, url: &str) {
     // `<host>/<pid>/<thread>` has two, and the proof of ownership one more.
     let line = &lines_with(&format!("{name:?}"))[0].text;
     assert_eq!(line.matches('/').count(), 2, "{line}");
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn call_that_goes_on_in_an_outage_tells_of_its_beginning_and_end() {
-    listen();
-    let server = RedisServer::start();
-    let lock = Locker::builder(&server.url()).outage_timeout(PATIENCE);
-    let lock = lock.build().unwrap();
-    server.kill();
-    thread::scope(|scope| {
-        let call = scope.spawn(|| lock.lock("outage").unwrap());
-        let begun = || count("outage", Level::Debug, "trying again") > 0;
-        wait_until("the outage to be told", PATIENCE, begun);
-        thread::sleep(SHORT);
-        server.restart();
-        drop(call.join().unwrap());
-    });
-    assert_eq!(count("outage", Level::Debug, "trying again"), 1);
-    assert_eq!(count("outage", Level::Debug, "answers again"), 1);
-    drop(lock.lock("outage").unwrap());
-    assert_eq!(count("outage", Level::Debug, ""), 2);
 }

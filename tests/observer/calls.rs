@@ -22,20 +22,6 @@ fn flags(kept: &Kept, name: &str) -> Vec<(bool, bool, bool)> {
 }
 
 #[test]
-fn call_that_need_not_wait_has_one_event() {
-    each_url(|url| {
-        let (locker, kept) = observed(url, |builder| builder);
-        let guard = locker.lock("at-once").unwrap();
-        let told = kept.of("at-once");
-        let [Told::Acquired { token, .. }] = told[..] else {
-            panic!("{url}: {told:?}")
-        };
-        assert_eq!(token, guard.fencing_token());
-        assert_eq!(flags(&kept, "at-once"), [(false, false, false)], "{url}");
-    });
-}
-
-#[test]
 fn call_that_waits_for_another_process_tells_when_it_waits_and_when_it_has_the_lock() {
     each_url(|url| {
         let (holder, _) = observed(url, |builder| builder);
@@ -62,17 +48,6 @@ fn call_that_waits_for_another_process_tells_when_it_waits_and_when_it_has_the_l
     });
 }
 
-/// Two threads, of which the second waits for the first.
-fn one_after_the_other(locker: &Locker, kept: &Kept, name: &str) {
-    let guard = locker.lock(name).unwrap();
-    thread::scope(|scope| {
-        let waiter = scope.spawn(|| drop(locker.lock(name).unwrap()));
-        kept.wait_for("the waiting", name, is_waiting);
-        drop(guard);
-        waiter.join().unwrap();
-    });
-}
-
 /// Whoever releases a lock takes its time to tell so.
 struct Slow(Arc<Kept>);
 
@@ -94,7 +69,13 @@ fn lease_that_is_handed_over_is_released_before_the_next_thread_has_it() {
             .hand_over(PATIENCE);
         let locker = builder.observer(Arc::new(Slow(kept.clone()))).build();
         let locker = locker.unwrap();
-        one_after_the_other(&locker, &kept, "handed-over");
+        let guard = locker.lock("handed-over").unwrap();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| drop(locker.lock("handed-over").unwrap()));
+            kept.wait_for("the waiting", "handed-over", is_waiting);
+            drop(guard);
+            waiter.join().unwrap();
+        });
         let told = kept.of("handed-over");
         let [
             Told::Acquired { token: first, .. },
@@ -114,18 +95,7 @@ fn lease_that_is_handed_over_is_released_before_the_next_thread_has_it() {
 }
 
 #[test]
-fn thread_that_waits_for_another_and_asks_for_itself_was_waiting() {
-    each_url(|url| {
-        let (locker, kept) = observed(url, |builder| builder.hand_over(Duration::ZERO));
-        one_after_the_other(&locker, &kept, "own-lease");
-        let expected = [(false, false, false), (true, false, false)];
-        assert_eq!(flags(&kept, "own-lease"), expected, "{url}");
-        assert_eq!(kept.of("own-lease").len(), 5, "{url}");
-    });
-}
-
-#[test]
-fn holder_after_a_panic_finds_the_lock_abandoned() {
+fn calls_that_need_not_wait_have_one_event_which_says_whether_the_lock_was_abandoned() {
     each_url(|url| {
         let (locker, kept) = observed(url, |builder| builder);
         let panicked = thread::scope(|scope| {
@@ -136,7 +106,12 @@ fn holder_after_a_panic_finds_the_lock_abandoned() {
             holder.join()
         });
         assert!(panicked.is_err());
-        drop(locker.lock("abandoned").unwrap());
+        let guard = locker.lock("abandoned").unwrap();
+        let told = kept.of("abandoned");
+        let [_, Told::Released { .. }, Told::Acquired { token, .. }] = told[..] else {
+            panic!("{url}: {told:?}")
+        };
+        assert_eq!(token, guard.fencing_token());
         let expected = [(false, false, false), (false, false, true)];
         assert_eq!(flags(&kept, "abandoned"), expected, "{url}");
     });
@@ -195,35 +170,4 @@ fn call_that_waited_in_vain_gave_up_with_its_error() {
             assert!(waited >= SHORT || !expected.is_empty(), "{url}: {waited:?}");
         }
     });
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn waiting_call_that_ends_with_an_error_gave_up_with_it() {
-    let server = RedisServer::start();
-    let (holder, _) = observed(&server.url(), |builder| builder);
-    let (locker, kept) = observed(&server.url(), |builder| {
-        builder.outage_timeout(Duration::ZERO)
-    });
-    let guard = holder.lock("error").unwrap();
-    thread::scope(|scope| {
-        let waiter = scope.spawn(|| locker.lock("error").map(drop));
-        kept.wait_for("the waiting", "error", is_waiting);
-        server.kill();
-        assert!(waiter.join().unwrap().is_err());
-    });
-    let told = kept.of("error");
-    let [
-        Told::Waiting,
-        Told::OutageBegan { .. },
-        Told::GaveUp {
-            error: Some(ref error),
-            ..
-        },
-    ] = told[..]
-    else {
-        panic!("{told:?}")
-    };
-    assert!(error.contains("(Unavailable {"), "{error}");
-    std::mem::forget(guard);
 }

@@ -2,8 +2,8 @@
 //! series.
 
 use std::collections::BTreeMap;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Once};
 use std::thread;
 
 use ::metrics::{
@@ -13,13 +13,14 @@ use crosslock::metrics::MetricsObserver;
 
 use super::*;
 
+type ByKey<T> = Mutex<BTreeMap<String, T>>;
+
 /// Keeps all series of this process, by their names and labels, such as `held{namespace=a}`.
 #[derive(Default)]
 struct Series {
-    counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
-    gauges: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
-    histograms: Mutex<BTreeMap<String, Arc<Values>>>,
-    described: Mutex<BTreeMap<String, Option<Unit>>>,
+    numbers: ByKey<Arc<AtomicU64>>,
+    histograms: ByKey<Arc<Values>>,
+    described: ByKey<Option<Unit>>,
 }
 
 #[derive(Default)]
@@ -33,24 +34,15 @@ impl HistogramFn for Values {
 
 /// That of this process.
 fn series() -> &'static Series {
-    static SERIES: Series = Series {
-        counters: Mutex::new(BTreeMap::new()),
-        gauges: Mutex::new(BTreeMap::new()),
-        histograms: Mutex::new(BTreeMap::new()),
-        described: Mutex::new(BTreeMap::new()),
-    };
+    static SERIES: LazyLock<Series> = LazyLock::new(Series::default);
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| ::metrics::set_global_recorder(&SERIES).unwrap());
+    ONCE.call_once(|| ::metrics::set_global_recorder(&*SERIES).unwrap());
     &SERIES
 }
 
-fn get<T: Default>(series: &Mutex<BTreeMap<String, Arc<T>>>, key: &str) -> Arc<T> {
-    series
-        .lock()
-        .unwrap()
-        .entry(key.into())
-        .or_default()
-        .clone()
+fn get<T: Default + Clone>(series: &ByKey<T>, key: &str) -> T {
+    let mut series = series.lock().unwrap();
+    series.entry(key.into()).or_default().clone()
 }
 
 fn shown(key: &Key) -> String {
@@ -65,11 +57,11 @@ impl Series {
     }
 
     fn count(&self, key: &str) -> u64 {
-        get(&self.counters, key).load(Ordering::SeqCst)
+        get(&self.numbers, key).load(Ordering::SeqCst)
     }
 
     fn gauge(&self, key: &str) -> f64 {
-        f64::from_bits(get(&self.gauges, key).load(Ordering::SeqCst))
+        f64::from_bits(self.count(key))
     }
 
     fn values(&self, key: &str) -> Vec<f64> {
@@ -91,11 +83,11 @@ impl Recorder for &'static Series {
     }
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(get(&self.counters, &shown(key)))
+        Counter::from_arc(get(&self.numbers, &shown(key)))
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(get(&self.gauges, &shown(key)))
+        Gauge::from_arc(get(&self.numbers, &shown(key)))
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
@@ -103,84 +95,60 @@ impl Recorder for &'static Series {
     }
 }
 
-fn measured(
-    namespace: &str,
-    observer: MetricsObserver,
-    set: impl FnOnce(LockerBuilder) -> LockerBuilder,
-) -> Locker {
+fn measured(namespace: &str, set: impl FnOnce(LockerBuilder) -> LockerBuilder) -> Locker {
     let builder = Locker::builder("memory:").namespace(namespace);
-    set(builder.observer(Arc::new(observer))).build().unwrap()
+    let builder = builder.observer(Arc::new(MetricsObserver::new()));
+    set(builder).build().unwrap()
 }
 
 #[test]
 fn waits_and_holds_are_measured_and_counted() {
     let series = series();
-    let locker = measured("m-holds", MetricsObserver::new(), |builder| builder);
-    let (held, waiting) = (
-        "crosslock_held{namespace=m-holds}",
-        "crosslock_waiting{namespace=m-holds}",
-    );
+    let locker = measured("m-holds", |builder| builder);
+    let key = |name| format!("crosslock_{name}{{namespace=m-holds}}");
+    let gauges = || ["held", "waiting"].map(|name| series.gauge(&key(name)));
     let guard = locker.lock("a").unwrap();
-    assert_eq!(series.gauge(held), 1.0);
+    assert_eq!(gauges(), [1.0, 0.0]);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| locker.lock("a").unwrap());
-        wait_until("the waiter", PATIENCE, || series.gauge(waiting) == 1.0);
+        wait_until("the waiter", PATIENCE, || gauges() == [1.0, 1.0]);
         thread::sleep(SHORT);
         drop(guard);
         drop(waiter.join().unwrap());
     });
-    assert_eq!((series.gauge(held), series.gauge(waiting)), (0.0, 0.0));
-    assert_eq!(
-        series.count("crosslock_acquired_total{namespace=m-holds}"),
-        2
-    );
-    let waits = series.values("crosslock_wait_seconds{namespace=m-holds}");
-    let holds = series.values("crosslock_hold_seconds{namespace=m-holds}");
-    assert_eq!((waits.len(), holds.len()), (2, 2));
-    let short = SHORT.as_secs_f64();
-    assert!(
-        (short..PATIENCE.as_secs_f64()).contains(&waits[1]),
-        "{waits:?}"
-    );
-    assert!(
-        (short..PATIENCE.as_secs_f64()).contains(&holds[0]),
-        "{holds:?}"
-    );
+    assert_eq!(gauges(), [0.0, 0.0]);
+    assert_eq!(series.count(&key("acquired_total")), 2);
+    let times = ["wait_seconds", "hold_seconds"].map(|name| series.values(&key(name)));
+    assert_eq!((times[0].len(), times[1].len()), (2, 2));
+    let long = SHORT.as_secs_f64()..PATIENCE.as_secs_f64();
+    let is_long = long.contains(&times[0][1]) && long.contains(&times[1][0]);
+    assert!(is_long, "{times:?}");
 }
 
 #[test]
 fn losses_and_vain_waits_are_counted_by_their_reasons() {
     let series = series();
-    let short = |builder: LockerBuilder| builder.ttl(2 * SHORT).renew(false);
-    let locker = measured("m-losses", MetricsObserver::new(), short);
+    let count = |name: &str, more: &str| {
+        series.count(&format!("crosslock_{name}{{namespace=m-losses{more}}}"))
+    };
+    let locker = measured("m-losses", |builder| builder.ttl(2 * SHORT).renew(false));
     let guard = locker.lock("a").unwrap();
     guard.lost().recv().unwrap();
     wait_until("the count", PATIENCE, || {
-        series.count("crosslock_lost_total{namespace=m-losses,reason=expired}") == 1
+        count("lost_total", ",reason=expired") == 1
     });
     drop(guard);
-    assert_eq!(series.gauge("crosslock_held{namespace=m-losses}"), 0.0);
-    assert_eq!(
-        series
-            .values("crosslock_hold_seconds{namespace=m-losses}")
-            .len(),
-        1
-    );
+    assert_eq!(count("held", ""), 0);
     let abandoned = locker.lock("a").unwrap().was_abandoned();
-    assert_eq!(
-        series.count("crosslock_abandoned_total{namespace=m-losses}"),
-        u64::from(abandoned)
-    );
-    let few = |builder: LockerBuilder| builder.attempts(2);
-    let counted = measured("m-losses", MetricsObserver::new(), few);
+    assert_eq!(count("abandoned_total", ""), u64::from(abandoned));
+    let counted = measured("m-losses", |builder| builder.attempts(2));
     let guard = counted.lock("b").unwrap();
     assert!(locker.try_lock_for("b", SHORT).unwrap().is_none());
     assert!(counted.lock("b").is_err());
-    for why in ["timeout", "attempts"] {
-        let key = format!("crosslock_gave_up_total{{namespace=m-losses,why={why}}}");
-        assert_eq!(series.count(&key), 1, "{why}");
+    for why in [",why=timeout", ",why=attempts"] {
+        assert_eq!(count("gave_up_total", why), 1, "{why}");
     }
-    assert_eq!(series.gauge("crosslock_waiting{namespace=m-losses}"), 0.0);
+    assert_eq!(count("waiting", ""), 0);
     drop(guard);
 }
 
@@ -191,7 +159,8 @@ fn function_labels_those_that_it_wants_to() {
         assert_eq!(namespace, "m-labels");
         Some(name.split_once('/')?.0.to_owned())
     });
-    let locker = measured("m-labels", observer, |builder| builder);
+    let builder = Locker::builder("memory:").namespace("m-labels");
+    let locker = builder.observer(Arc::new(observer)).build().unwrap();
     for name in ["order/1", "order/2", "other"] {
         drop(locker.lock(name).unwrap());
     }
@@ -202,26 +171,6 @@ fn function_labels_those_that_it_wants_to() {
         series.gauge("crosslock_held{namespace=m-labels,lock=order}"),
         0.0
     );
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn outages_and_renewals_that_fail_are_counted() {
-    let series = series();
-    let server = RedisServer::start();
-    let builder = Locker::builder(&server.url()).namespace("m-outages");
-    let builder = builder.ttl(10 * SHORT).renew_every(SHORT).io_timeout(SHORT);
-    let observer = Arc::new(MetricsObserver::new());
-    let locker = builder.observer(observer).build().unwrap();
-    let guard = locker.lock("a").unwrap();
-    server.stop();
-    wait_until("the loss", PATIENCE, || {
-        series.count("crosslock_lost_total{namespace=m-outages,reason=expired}") == 1
-    });
-    server.cont();
-    drop(guard);
-    assert!(series.count("crosslock_outages_total{namespace=m-outages}") >= 1);
-    assert!(series.count("crosslock_renewals_failed_total{namespace=m-outages}") >= 1);
 }
 
 /// Those of the table on the page, which is that of the module.

@@ -10,7 +10,6 @@ use std::fmt::Display;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crosslock::Locker;
 use support::puppet::URL;
 use support::{Child, Fault, Proxy, RedisServer, Stopwatch, wait_until};
 
@@ -126,30 +125,6 @@ fn nothing_of_a_closed_locker_stays() {
     wait_until("all to be released", PATIENCE, || {
         server.keys().iter().all(|key| key.ends_with(":fence"))
     });
-}
-
-#[test]
-fn every_key_has_a_ttl_from_the_moment_it_exists() {
-    let server = RedisServer::start();
-    let lock = Locker::builder(&server.url()).ttl(TTL).build().unwrap();
-    let assert_all_end = |when: &str, most: usize| {
-        let keys = server.keys();
-        assert_eq!(keys.len(), most, "{when}: {keys:?}");
-        for key in keys {
-            let left = server.pttl(&key);
-            assert!(
-                0 < left && left <= DAY_MS,
-                "{when}: {key} lives for {left} ms"
-            );
-        }
-    };
-    // Its first renewal is a second away.
-    let guard = lock.lock("a").unwrap();
-    let left = server.pttl("{crosslock:a}");
-    assert!(left <= 3000, "{left}");
-    assert_all_end("held", 2);
-    guard.unlock().unwrap();
-    assert_all_end("released", 1);
 }
 
 // Threads

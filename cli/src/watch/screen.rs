@@ -214,11 +214,6 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_at_the_terminals_edge() {
-        assert_eq!(Line::new("äbcdef", Look::Plain).drawn(3), "äbc");
-    }
-
-    #[test]
     fn rate_is_exact_while_most_looks_show_none() {
         let began = Instant::now();
         let at = |tenths: u32| began + Duration::from_millis(100) * tenths;

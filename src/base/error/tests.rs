@@ -25,9 +25,4 @@ fn error_of_main_reads_as_a_sentence() {
         "lock \"a\": redis://h can't be reached, or can't serve now: check the server and the network: \
          connection refused (Unavailable { name: Some(\"a\"), engine: \"redis://h\" })"
     );
-    let error = Error::cancelled("a");
-    assert_eq!(
-        format!("{error:?}"),
-        format!("{error} (Cancelled {{ name: \"a\" }})")
-    );
 }

@@ -73,23 +73,3 @@ impl Condvar {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-
-    use super::*;
-
-    #[test]
-    fn panic_poisons_nothing() {
-        let mutex = Mutex::new(0);
-        let panicked = catch_unwind(AssertUnwindSafe(|| {
-            *mutex.lock() = 1;
-            let _locked = mutex.lock();
-            panic!("while it is locked");
-        }));
-        assert!(panicked.is_err());
-        assert_eq!(mutex.try_lock().as_deref(), Some(&1));
-        assert_eq!(*mutex.lock(), 1);
-    }
-}

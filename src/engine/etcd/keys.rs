@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_what_operators_type() {
+    fn keys_and_texts_are_what_operators_read() {
         let keys = Keys::of("", &key("crosslock", "counter"));
         assert_eq!(keys.place("x"), "crosslock/counter/w/x");
         assert_eq!(keys.line(), Range::Prefix("crosslock/counter/w/".into()));
@@ -226,6 +226,29 @@ mod tests {
         let keys = Keys::of("my/app", &key("", "a b/ü"));
         assert_eq!(keys.marker_of("x"), "my/app//a%20b%2F%C3%BC/h/x");
         assert_eq!(keys.broken("x"), "my/app//a%20b%2F%C3%BC/b/x");
+        let text = Text {
+            mode: Mode::Permits { count: 2, of: 5 },
+            owner: Some(Owner::from_text("id/host/1/2")),
+            since: 1_700_000_000_000,
+            token: Some(4097),
+        };
+        let expected = b"p 2/5 since=1700000000000 token=4097\nid/host/1/2";
+        assert_eq!(text.to_bytes(), expected);
+    }
+
+    #[test]
+    fn names_and_namespaces_are_apart() {
+        for_any(|random| {
+            let any = |random: &mut Random| {
+                let space = random.text_of("ab.", 0..=2);
+                (space, random.text_of("ab/%.w", 1..=3))
+            };
+            let [one, other] = [(); 2].map(|()| any(random));
+            let [first, second] =
+                [&one, &other].map(|(space, name)| Keys::of("", &key(space, name)).prefix);
+            let begins = first.starts_with(&second) || second.starts_with(&first);
+            assert_eq!(one == other, begins, "{first} {second}");
+        });
     }
 
     #[test]
@@ -269,22 +292,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn names_and_namespaces_are_apart() {
-        for_any(|random| {
-            let [one, other] = [(); 2].map(|()| {
-                (
-                    random.text_of("ab.", 0..=2),
-                    random.text_of("ab/%.w", 1..=3),
-                )
-            });
-            let [first, second] =
-                [&one, &other].map(|(space, name)| Keys::of("", &key(space, name)).prefix);
-            let begins = first.starts_with(&second) || second.starts_with(&first);
-            assert_eq!(one == other, begins, "{first} {second}");
-        });
-    }
-
     fn any_mode(random: &mut Random) -> Mode {
         match random.u8(0..3) {
             0 => Mode::Exclusive,
@@ -310,19 +317,6 @@ mod tests {
             };
             assert_eq!(Text::parse(&text.to_bytes()), Some(text));
         });
-    }
-
-    #[test]
-    fn text_is_what_operators_read() {
-        let text = Text {
-            mode: Mode::Permits { count: 2, of: 5 },
-            owner: Some(Owner::from_text("id/host/1/2")),
-            since: 1_700_000_000_000,
-            token: Some(4097),
-        };
-        let bytes = text.to_bytes();
-        let read = String::from_utf8_lossy(&bytes);
-        assert_eq!(read, "p 2/5 since=1700000000000 token=4097\nid/host/1/2");
     }
 
     #[test]

@@ -8,8 +8,6 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::change::Manner;
-use super::section::read_whole;
-use super::text::Written;
 use super::*;
 use crate::base::claim::Claim;
 use crate::engine::{Answer, Release};
@@ -79,32 +77,6 @@ impl Place {
         let request = request(claim, owner);
         let changed = self.engine().change(request, change, &deadline());
         changed.unwrap()
-    }
-
-    /// Breaks a lock, and gives how many had it.
-    pub(super) fn breaks(&self, key: &Key) -> usize {
-        let broken = self.engine().break_lock(key, &deadline());
-        broken.unwrap().len()
-    }
-
-    /// The owners whose lease was broken, and who weren't told.
-    pub(super) fn broken(&self, claim: &Claim) -> Vec<Owner> {
-        let entries = self.written(claim).name.entries.into_iter();
-        let broken = entries.filter(Entry::is_broken);
-        broken.filter_map(|one| one.owner).collect()
-    }
-
-    /// Whether an owner was told to look again since it was last asked.
-    pub(super) fn was_told(&self, owner: &Owner) -> bool {
-        let presence = self.files.presences.of(owner).expect("it has a presence");
-        let was_told = rustix::io::ioctl_fionread(presence.file()).unwrap() > 0;
-        presence.drain();
-        was_told
-    }
-
-    pub(super) fn written(&self, claim: &Claim) -> Written {
-        let file = self.files.name(&claim.keys()[0]).unwrap();
-        read_whole(file.file()).unwrap().expect("nobody writes it")
     }
 
     pub(super) fn path(&self, key: &Key) -> PathBuf {

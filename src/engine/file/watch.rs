@@ -191,10 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn long_list_loses_those_that_are_gone_and_no_others() {
+    fn list_loses_those_that_are_gone_and_is_removed_when_all_are() {
         let dir = temp_dir();
         let root = opened(dir.path());
         let key = Claim::exclusive("test", "a").key;
+        open_or_create(&root, &super::super::section::file_name(&key)).unwrap();
         let here = Presence::make(&root).unwrap();
         add_to_list(&root, &key, here.id()).unwrap();
         for number in 1..MANY {
@@ -204,19 +205,7 @@ mod tests {
         let last = gone();
         add_to_list(&root, &key, last).unwrap();
         assert_eq!(list(&root, &key).unwrap(), [here.id(), last]);
-    }
-
-    #[test]
-    fn list_is_removed_when_all_on_it_are_gone() {
-        let dir = temp_dir();
-        let root = opened(dir.path());
-        let key = Claim::exclusive("test", "a").key;
         let below = watches_name(&key);
-        open_or_create(&root, &super::super::section::file_name(&key)).unwrap();
-        let here = Presence::make(&root).unwrap();
-        for one in [gone(), here.id()] {
-            add_to_list(&root, &key, one).unwrap();
-        }
         remove_unused(&root, below.as_os_str()).unwrap();
         assert_eq!(list(&root, &key).unwrap().len(), 2);
         drop(here);

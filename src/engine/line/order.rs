@@ -143,31 +143,6 @@ mod tests {
     }
 
     #[test]
-    fn whoever_leaves_takes_the_lock_from_nobody() {
-        for_any(|random| {
-            let mut line = random.list(1..=6, any_mode);
-            let mut before: Vec<_> = holders(&line).collect();
-            let leaves = random.usize(..line.len());
-            line.remove(leaves);
-            before.remove(leaves);
-            let after = holders(&line);
-            assert!(
-                before
-                    .iter()
-                    .zip(after)
-                    .all(|(before, after)| after || !before)
-            );
-        });
-    }
-
-    #[test]
-    fn largest_number_is_not_passed_on() {
-        for last_used in (0..500).map(|less| u64::MAX - less) {
-            assert_eq!(passed_on(last_used), None);
-        }
-    }
-
-    #[test]
     fn tokens_of_a_revision_are_below_those_of_the_next() {
         for_any(|random| {
             let revision = random.u64(..1 << 40);

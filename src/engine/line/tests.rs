@@ -3,7 +3,6 @@
 use super::*;
 use crate::base::claim::Mode;
 use crate::base::owner::Owner;
-use crate::base::random::for_any;
 
 fn entry(id: &str, place: u64, mode: Mode) -> Entry {
     Entry {
@@ -50,25 +49,4 @@ fn owner_is_found_by_its_uuid() {
         ..line.0[1].clone()
     };
     assert_eq!(Line::of([kept]).find(&owner), None);
-}
-
-#[test]
-fn one_of_those_in_the_way_leaves_before_it_is_ones_turn() {
-    for_any(|random| {
-        let of = random.u32(1..=5);
-        let counts = random.list(1..=8, |random| random.u32(1..=of));
-        let entries = counts.iter().zip(0..);
-        let entries =
-            entries.map(|(count, nth)| entry("p", nth, Mode::Permits { count: *count, of }));
-        let line = Line::of(entries);
-        let last = line.0.len() - 1;
-        if line.standing(last) == Standing::Holds {
-            return;
-        }
-        let in_way = line.in_way_of(last);
-        assert!(!in_way.is_empty());
-        // All others leave.
-        let left = Line::of(in_way.iter().chain([&line.0[last]]).cloned());
-        assert_ne!(left.standing(left.0.len() - 1), Standing::Holds);
-    });
 }

@@ -5,126 +5,43 @@ use super::*;
 use crate::base::claim::{Claim, Mode};
 use crate::base::clock::tests::ManualClock;
 use crate::base::owner::Owner;
-use crate::base::token::{Ending, Token};
 use crate::engine::Release;
 
 // So long that no test comes to the end of a real wait: leases end by a clock that is moved.
 const TTL: Duration = Duration::from_secs(100);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-const WRITE: Mode = Mode::Exclusive;
-const READ: Mode = Mode::Shared;
-
-fn permits(count: u32, of: u32) -> Mode {
-    Mode::Permits { count, of }
-}
+const MODES: [Mode; 3] = [
+    Mode::Exclusive,
+    Mode::Shared,
+    Mode::Permits { count: 1, of: 2 },
+];
 
 /// An engine of its own, and the clock by which its leases end.
-struct World {
-    engine: MemoryEngine,
-    clock: Arc<ManualClock>,
+fn engine() -> (MemoryEngine, Arc<ManualClock>) {
+    let clock = ManualClock::new();
+    (MemoryEngine::private(ENDPOINT, clock.clone()), clock)
 }
 
-/// Somebody who wants a lock.
-struct Client {
-    claim: Claim,
-    owner: Owner,
-}
-
-/// The key under which all names of a test are.
-fn key(name: &str) -> Key {
-    Key::new(&Namespace::new("test").expect("it is valid"), name).expect("it is valid")
-}
-
-impl Client {
-    fn new(mode: Mode) -> Self {
-        Client::of("a", mode)
-    }
-
-    fn of(name: &str, mode: Mode) -> Self {
-        let claim = Claim {
-            mode,
-            ..Claim::exclusive("test", name)
-        };
-        let owner = Owner::new();
-        Client { claim, owner }
-    }
-
-    fn request(&self) -> Request<'_> {
-        Request {
-            claim: &self.claim,
-            owner: &self.owner,
-            ttl: TTL,
-            granted: None,
-        }
+fn claim(name: &str, mode: Mode) -> Claim {
+    Claim {
+        mode,
+        ..Claim::exclusive("test", name)
     }
 }
 
-impl World {
-    fn new() -> Self {
-        let clock = ManualClock::new();
-        let engine = MemoryEngine::private(ENDPOINT, clock.clone());
-        World { engine, clock }
+fn request<'a>(claim: &'a Claim, owner: &'a Owner) -> Request<'a> {
+    Request {
+        claim,
+        owner,
+        ttl: TTL,
+        granted: None,
     }
+}
 
-    fn ask(&self, client: &Client, waits: bool) -> Option<Token> {
-        let answer = self.engine.ask(client.request(), waits);
-        match answer.expect("memory has no failures") {
-            Answer::Granted(grant) => Some(grant.token),
-            Answer::Taken { .. } | Answer::Broken => None,
-        }
-    }
-
-    /// Asks, and stays in queue when the lock is taken.
-    fn waits(&self, client: &Client) -> Option<Token> {
-        self.ask(client, true)
-    }
-
-    /// Takes what is free.
-    fn takes(&self, client: &Client) -> Token {
-        self.ask(client, false).expect("it is free")
-    }
-
-    /// A new one that holds the name.
-    fn holder(&self, mode: Mode) -> Client {
-        let client = Client::new(mode);
-        self.takes(&client);
-        client
-    }
-
-    /// Ends a lease that is held.
-    fn ends(&self, client: &Client) {
-        let release = Release {
-            ending: Ending::Clean { last_used: 1 },
-            ..Release::UNKNOWN
-        };
-        let released = self.changes(client, Change::Release(release));
-        assert_eq!(released, Outcome::DONE, "it isn't held");
-    }
-
-    /// Leaves, as one that doesn't know what it has.
-    fn gives_up(&self, client: &Client) {
-        self.changes(client, Change::Release(Release::UNKNOWN));
-    }
-
-    fn changes(&self, client: &Client, change: Change<'_>) -> Outcome {
-        let changed = self
-            .engine
-            .change(client.request(), change, &Deadline::NEVER);
-        changed.expect("memory has no failures")
-    }
-
-    /// Gives the tokens of those whom it took the lock from.
-    fn breaks(&self, name: &str) -> Vec<Option<u64>> {
-        let holders = self.engine.break_lock(&key(name), &Deadline::NEVER);
-        let holders = holders.expect("memory has no failures");
-        holders.into_iter().map(|holder| holder.token).collect()
-    }
-
-    /// For how many names something is remembered.
-    fn names(&self) -> usize {
-        self.engine.state().lock().names.len()
-    }
+/// For how many names something is remembered.
+fn names(engine: &MemoryEngine) -> usize {
+    engine.state().lock().names.len()
 }
 
 #[test]
@@ -140,33 +57,41 @@ fn memory_is_gone_with_its_last_user() {
 
 #[test]
 fn free_names_are_forgotten_and_their_values_are_not() {
-    let world = World::new();
-    for mode in [WRITE, READ, permits(1, 2)] {
-        let client = world.holder(mode);
-        let waiter = Client::new(WRITE);
-        world.waits(&waiter);
-        assert_eq!(world.changes(&client, Change::Store(b"1")), Outcome::DONE);
-        world.ends(&client);
-        assert_eq!(world.names(), 1);
-        world.gives_up(&waiter);
-        assert_eq!(world.names(), 0);
-        let value = world.engine.load(&key("a"), &Deadline::NEVER);
-        assert!(value.expect("memory has no failures").is_some());
+    let (engine, _) = engine();
+    for claim in MODES.map(|mode| claim("a", mode)) {
+        let [holder, waiter] = [(); 2].map(|()| Owner::new());
+        for owner in [&holder, &waiter] {
+            engine.ask(request(&claim, owner), true).unwrap();
+        }
+        let changed =
+            |owner, change| engine.change(request(&claim, owner), change, &Deadline::NEVER);
+        assert_eq!(
+            changed(&holder, Change::Store(b"1")).unwrap(),
+            Outcome::DONE
+        );
+        changed(&holder, Change::Release(Release::UNKNOWN)).unwrap();
+        assert_eq!(names(&engine), 1);
+        changed(&waiter, Change::Release(Release::UNKNOWN)).unwrap();
+        assert_eq!(names(&engine), 0);
+        let value = engine.load(&claim.key, &Deadline::NEVER);
+        assert!(value.unwrap().is_some());
     }
 }
 
 #[test]
 fn what_nobody_asks_for_any_more_is_forgotten_in_time() {
-    for (mode, after) in [(READ, TTL), (permits(1, 1), TTL), (WRITE, TTL + DAY)] {
-        let world = World::new();
-        for n in 0..100 {
-            world.takes(&Client::of(&n.to_string(), mode));
-        }
-        world.clock.advance(after);
-        for n in 100..200 {
-            world.takes(&Client::of(&n.to_string(), mode));
-        }
-        assert!(world.names() <= 100, "{mode:?}");
+    for mode in MODES {
+        let (engine, clock) = engine();
+        let take = |numbers: std::ops::Range<u32>| {
+            for number in numbers {
+                let claim = claim(&number.to_string(), mode);
+                engine.ask(request(&claim, &Owner::new()), false).unwrap();
+            }
+        };
+        take(0..100);
+        clock.advance(TTL + DAY);
+        take(100..200);
+        assert!(names(&engine) <= 100, "{mode:?}");
     }
 }
 
@@ -180,13 +105,11 @@ impl Revocations for Deaf {
 
 #[test]
 fn dead_receivers_are_forgotten() {
-    let world = World::new();
+    let (engine, _) = engine();
     for _ in 0..10 {
         let told: Arc<dyn Revocations> = Arc::new(Deaf);
-        world.engine.tell_revocations(Arc::downgrade(&told));
+        engine.tell_revocations(Arc::downgrade(&told));
     }
-    let receivers = format!("{:?}", world.engine.memory.receivers);
+    let receivers = format!("{:?}", engine.memory.receivers);
     assert!(receivers.contains("count: 1"), "{receivers}");
-    world.holder(WRITE);
-    assert_eq!(world.breaks("a").len(), 1);
 }

@@ -180,21 +180,6 @@ mod tests {
     }
 
     #[test]
-    fn login_may_lack_either_part() {
-        let login = |text| Authority::parse(text, 7).unwrap().login;
-        let expected = |user: Option<&str>, password: Option<&str>| Login {
-            user: user.map(String::from),
-            password: password.map(|password| Password(password.into())),
-        };
-        assert_eq!(login("h"), expected(None, None));
-        assert_eq!(login("@h"), expected(None, None));
-        assert_eq!(login(":@h"), expected(None, None));
-        assert_eq!(login("u@h"), expected(Some("u"), None));
-        assert_eq!(login("u:@h"), expected(Some("u"), None));
-        assert_eq!(login(":p:%3A@@h"), expected(None, Some("p::@")));
-    }
-
-    #[test]
     fn parts_that_are_not_understood_are_named() {
         for (text, reason) in [
             ("", "no host"),

@@ -248,11 +248,6 @@ impl Engine for RedisEngine {
     }
 }
 
-#[cfg(test)]
-pub(super) fn check_url(url: &str) -> Result<()> {
-    settings::parse(url).map(drop)
-}
-
 /// What a URL says, as tests need it.
 #[cfg(test)]
 fn settings_of(url: &str) -> (Arc<settings::Settings>, At) {

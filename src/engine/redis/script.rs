@@ -283,7 +283,7 @@ impl Command for Cmd {
 #[cfg(test)]
 mod tests {
     use super::super::keys::VALUE;
-    use super::lua::{FILES, constants, whole};
+    use super::lua::{FILES, constants};
     use super::*;
     use crate::base::random::for_any;
     use crate::base::token::HAND_OVERS;
@@ -312,55 +312,8 @@ mod tests {
         });
     }
 
-    fn scripts() -> impl Iterator<Item = (&'static str, String)> {
-        let files = FILES.iter().map(|(name, _)| *name);
-        let scripts = files.filter(|name| !name.starts_with("lib/"));
-        scripts.map(|name| (name, whole(name)))
-    }
-
     fn is_of_a_word(c: char) -> bool {
         c.is_ascii_alphanumeric() || c == '_'
-    }
-
-    /// The functions that lines at the left margin define.
-    fn functions(code: &str) -> impl Iterator<Item = &str> {
-        let lines = code.lines();
-        lines.filter_map(|line| Some(line.strip_prefix("local function ")?.split_once('(')?.0))
-    }
-
-    #[test]
-    fn every_library_stands_once_in_a_script_and_before_its_use() {
-        for (library, code) in FILES.iter().filter(|(name, _)| name.starts_with("lib/")) {
-            for function in functions(code) {
-                let (call, definition) = (
-                    format!("{function}("),
-                    format!("local function {function}("),
-                );
-                let mut uses = 0;
-                for (name, text) in scripts() {
-                    let mut calls = text.match_indices(&call);
-                    let first = calls.find(|(at, _)| !text[..*at].ends_with(is_of_a_word));
-                    let Some((first, _)) = first else { continue };
-                    assert!(
-                        text[..first].ends_with("local function "),
-                        "{name}: {function}"
-                    );
-                    assert_eq!(text.matches(&definition).count(), 1, "{name}: {function}");
-                    uses += 1;
-                }
-                assert!(uses > 0, "no script uses {library}");
-            }
-        }
-    }
-
-    #[test]
-    fn comments_and_names_of_constants_are_not_sent() {
-        for (name, text) in scripts() {
-            assert!(!text.contains("--"), "{name}");
-            let mut words = text.split(|c| !is_of_a_word(c));
-            let is_constant = |word: &str| constants().iter().any(|(name, _)| *name == word);
-            assert!(!words.any(is_constant), "{name}");
-        }
     }
 
     #[test]

@@ -217,26 +217,6 @@ mod tests {
     }
 
     #[test]
-    fn oldest_version_counts() {
-        let finding = version(&[serves("3.9.4", "leader"), serves("3.9.3", "follower")]);
-        assert_eq!(finding.found, "ZooKeeper 3.9.3, 3.9.4");
-        assert!(!is_fine(&finding));
-    }
-
-    #[test]
-    fn server_that_tells_nothing_is_not_judged() {
-        let silent = [member(
-            "srvr is not executed because it is not in the whitelist.\n",
-        )];
-        let finding = version(&silent);
-        assert!(
-            matches!(finding.verdict, Verdict::Unknown { .. }),
-            "{finding:?}"
-        );
-        assert!(is_fine(&hosts(&silent)));
-    }
-
-    #[test]
     fn host_that_is_down_is_named() {
         let refused = Err("connection refused".to_owned());
         let down = Member::of(("b:2181".to_owned(), refused));

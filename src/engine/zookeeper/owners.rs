@@ -304,19 +304,8 @@ impl fmt::Debug for Owners {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-
-    #[derive(Default)]
-    struct Told(AtomicUsize);
-
-    impl Revocations for Told {
-        fn revoked(&self, _owner: &str, _below: u64, _reason: LostReason) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 
     #[test]
     fn renewal_that_proves_another_session_extends_nothing() {
@@ -327,33 +316,5 @@ mod tests {
         assert!(!owners.renewed(&owner, 2, BootInstant::MAX));
         assert!(owners.renewed(&owner, 1, BootInstant::START));
         assert_eq!(owners.take_overdue(BootInstant::START).len(), 1);
-    }
-
-    /// A renewal that was on its way would have watched the node that a downgrade deletes, and told of that as a loss.
-    #[test]
-    fn nobody_is_told_of_nodes_that_their_owner_deletes() {
-        let (owners, owner, told) = (Owners::default(), Owner::new(), Arc::new(Told::default()));
-        let receiver: Arc<dyn Revocations> = told.clone();
-        owners.tell(Arc::downgrade(&receiver));
-        let times_told = || told.0.load(Ordering::Relaxed);
-        owners.asks(&owner, 1);
-        owners.has(&owner, vec!["/a".to_owned()]);
-        owners.let_in(&owner, BootInstant::MAX, Vec::new());
-        assert!(owners.is_unwatched(&owner));
-        owners.unwatch(&owner);
-        assert!(!owners.is_unwatched(&owner));
-        owners.watched(&owner, vec![Watcher::calling(|_| {})]);
-        owners.node_is_gone(&owner, false);
-        assert_eq!(times_told(), 0);
-        // Somebody has broken it meanwhile.
-        owners.node_is_gone(&owner, true);
-        assert_eq!(times_told(), 1);
-        owners.has(&owner, vec!["/b".to_owned()]);
-        assert!(
-            owners.is_unwatched(&owner),
-            "the next renewal watches the new node"
-        );
-        owners.node_is_gone(&owner, false);
-        assert_eq!(times_told(), 2);
     }
 }

@@ -258,44 +258,31 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_touched_for_a_day_is_garbage() {
-        assert!(!is_garbage(Kind::Old, b"", &stat(7), 7 + DAY));
-        assert!(is_garbage(Kind::Old, b"", &stat(7), 8 + DAY));
-        assert!(!is_garbage(Kind::Kept, b"100", &stat(7), 106));
-        assert!(is_garbage(Kind::Kept, b"100", &stat(7), 107));
-    }
-
-    #[test]
-    fn only_names_that_never_had_a_node_are_unused() {
-        assert!(is_unused(&stat(7), 8 + DAY));
-        assert!(!is_unused(&stat(7), 7 + DAY));
+    fn what_nobody_has_touched_for_a_day_goes() {
+        let swept = |version| Stat { version, ..stat(7) };
         let had_one = Stat {
             cversion: 2,
             ..stat(7)
         };
-        assert!(!is_unused(&had_one, 8 + DAY), "servers delete it");
-    }
-
-    #[test]
-    fn namespace_is_due_once_a_day() {
-        let swept = |version| Stat { version, ..stat(7) };
-        assert!(is_due(&swept(0), 8));
-        assert!(!is_due(&swept(1), 7 + DAY));
-        assert!(is_due(&swept(1), 8 + DAY));
         let crowded = Stat {
             num_children: MOST_NAMES + 1,
             ..swept(0)
         };
-        assert!(!is_due(&crowded, 8));
-    }
-
-    #[test]
-    fn each_namespace_is_looked_at_once_an_hour() {
-        let (mut next, now) = (HashMap::default(), BootInstant::START);
-        let mut is_time = |namespace, now| is_time(&mut next, namespace, now);
-        assert!(is_time("a", now) && is_time("b", now));
-        assert!(!is_time("a", now.plus(EVERY / 2)));
-        assert!(is_time("a", now.plus(EVERY)));
-        assert!(!is_time("a", now.plus(EVERY)));
+        for (goes, expected) in [
+            (is_garbage(Kind::Old, b"", &stat(7), 7 + DAY), false),
+            (is_garbage(Kind::Old, b"", &stat(7), 8 + DAY), true),
+            (is_garbage(Kind::Kept, b"100", &stat(7), 106), false),
+            (is_garbage(Kind::Kept, b"100", &stat(7), 107), true),
+            (is_unused(&stat(7), 7 + DAY), false),
+            (is_unused(&stat(7), 8 + DAY), true),
+            // Servers delete it.
+            (is_unused(&had_one, 8 + DAY), false),
+            (is_due(&swept(0), 8), true),
+            (is_due(&swept(1), 7 + DAY), false),
+            (is_due(&swept(1), 8 + DAY), true),
+            (is_due(&crowded, 8), false),
+        ] {
+            assert_eq!(goes, expected);
+        }
     }
 }

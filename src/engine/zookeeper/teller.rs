@@ -85,28 +85,3 @@ impl fmt::Debug for Teller {
         f.debug_struct("Teller").finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crossbeam_channel::unbounded;
-    use std::thread;
-
-    #[test]
-    fn calls_are_made_in_their_order_also_behind_one_that_panics() {
-        let (teller, (tell, told)) = (Teller::default(), unbounded());
-        for number in 0..100 {
-            let tell = tell.clone();
-            let call = move || {
-                tell.send(number).expect("the test goes on");
-                assert_ne!(number, 7, "it panics");
-            };
-            teller.tell([Box::new(call) as Telling]);
-        }
-        let all: Vec<_> = told.iter().take(100).collect();
-        assert_eq!(all, (0..100).collect::<Vec<_>>());
-        while teller.0.lock().has_worker {
-            thread::yield_now();
-        }
-    }
-}

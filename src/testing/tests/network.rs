@@ -42,24 +42,6 @@ fn each_request_fails_in_an_outage() {
 }
 
 #[test]
-fn waiter_goes_on_after_an_outage() {
-    let fake = Fake::new();
-    let locker = fake.locker();
-    let guard = lock(&locker);
-    let other = fake.locker();
-    let (tell, told) = bounded(1);
-    let waiter = thread::spawn(move || tell.send(other.lock("a")).is_ok());
-    fake.await_waiters("a", 1);
-    fake.set_outage(true);
-    drop(guard);
-    fake.advance(SECOND);
-    assert!(told.is_empty());
-    fake.set_outage(false);
-    assert!(told.recv().expect("it comes").is_ok());
-    assert!(waiter.join().expect("no panic"));
-}
-
-#[test]
 fn late_answer_leaves_less_of_the_lease() {
     let fake = Fake::new();
     let locker = fake.builder().ttl(TTL).build().expect("it is valid");
@@ -76,36 +58,6 @@ fn late_answer_leaves_less_of_the_lease() {
     assert_held(&guard);
     guard.unlock().expect("it is held");
     assert_eq!(fake.elapsed(), 3 * SECOND + 10 * TTL);
-}
-
-#[test]
-fn answer_that_is_too_late_fails_although_the_request_was_done() {
-    let fake = Fake::new();
-    let locker = fake.builder().ttl(TTL).build().expect("it is valid");
-    fake.delay(2 * SECOND);
-    let failed = locker.try_lock("a");
-    assert_unavailable(&failed);
-    assert_eq!(fake.elapsed(), 2 * SECOND);
-    fake.delay(Duration::ZERO);
-    // It was taken, and released when that was possible.
-    assert!(!lock(&locker).was_abandoned());
-
-    let guard = lock(&locker);
-    fake.delay(2 * SECOND);
-    let failed = guard.unlock();
-    assert_unavailable(&failed);
-    fake.delay(Duration::ZERO);
-    assert!(!lock(&locker).was_abandoned());
-}
-
-#[test]
-fn renewals_that_come_too_late_lose_the_lease() {
-    let fake = Fake::new();
-    let locker = fake.builder().ttl(SECOND).build().expect("it is valid");
-    let guard = lock(&locker);
-    fake.delay(SECOND / 2);
-    fake.advance(SECOND);
-    assert_lost(&guard, LostReason::Expired);
 }
 
 /// It takes as long as that.

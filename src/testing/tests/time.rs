@@ -5,29 +5,6 @@ use std::time::Instant;
 use super::*;
 
 #[test]
-fn lease_that_is_not_renewed_is_lost_with_its_ttl() {
-    let fake = Fake::new();
-    let guard = lock(&unrenewed(&fake));
-    fake.advance(TTL - SECOND);
-    assert_held(&guard);
-    fake.advance(SECOND);
-    assert_lost(&guard, LostReason::Expired);
-    assert!(lock(&fake.locker()).was_abandoned());
-}
-
-#[test]
-fn clock_that_stands_keeps_a_lock() {
-    let fake = Fake::new();
-    let ttl = Duration::from_millis(100);
-    let locker = fake.builder().ttl(ttl).build().expect("it is valid");
-    let guard = lock(&locker);
-    let left = guard.remaining();
-    thread::sleep(2 * ttl);
-    assert_eq!(guard.remaining(), left);
-    assert_held(&guard);
-}
-
-#[test]
 fn longest_hold_and_shortest_time_go_by_the_clock() {
     let fake = Fake::new();
     let locker = fake.builder().ttl(TTL).max_hold(20 * SECOND).build();
@@ -80,11 +57,4 @@ fn timed_calls_end_with_their_timeout() {
     assert_held(&guard);
     drop((guard, second));
     assert_eq!(own.list("").expect("it can").count(), 0);
-}
-
-#[test]
-fn no_thread_is_started_for_a_guard() {
-    let (fake, locker) = (Fake::new(), Fake::new().locker());
-    let key = fake.key("a").expect("it is valid");
-    assert!(locker.core().renewer(&key).is_ok_and(|one| one.is_none()));
 }

@@ -269,37 +269,6 @@ mod tests {
     }
 
     #[test]
-    fn watch_tells_of_its_beginning_its_events_and_its_end() {
-        let message = |more: Value| {
-            let mut result = json!({ "header": header() });
-            result
-                .as_object_mut()
-                .unwrap()
-                .extend(more.as_object().unwrap().clone());
-            watch_message(&json!({ "result": result })).unwrap()
-        };
-        assert_eq!(message(json!({ "created": true })), WatchMessage::Begun(2));
-        let events = message(json!({ "events": [
-            { "kv": { "key": "YQ==", "mod_revision": "5", "version": "1" } },
-            { "type": "DELETE", "kv": { "key": "Yg==", "mod_revision": "6" } },
-        ] }));
-        let event = |key: &str, revision| Event {
-            key: key.to_owned(),
-            revision,
-        };
-        assert_eq!(
-            events,
-            WatchMessage::Events(vec![event("a", 5), event("b", 6)])
-        );
-        let denied =
-            json!({ "canceled": true, "created": true, "cancel_reason": "permission denied" });
-        assert_eq!(
-            message(denied),
-            WatchMessage::Ended("permission denied".into())
-        );
-    }
-
-    #[test]
     fn what_is_not_of_etcd_is_not_understood() {
         for answer in [
             json!(null),

@@ -1,31 +1,10 @@
-use super::super::tests::{Place, TRIES, WAITS, both, claim, deadline, files_of, request};
+use super::super::tests::{Place, TRIES, both, claim, deadline, files_of, request};
 use super::super::text::after_reboot;
 use super::*;
 use crate::base::claim::{Claim, Mode};
-use crate::base::error::Error;
 use crate::base::owner::Owner;
 use crate::engine::Release;
 use crate::engine::rules::NameState;
-
-#[test]
-fn change_that_fails_writes_and_tells_nothing() {
-    let (place, claim) = (Place::new(), claim());
-    let holder = place.has(&claim);
-    let waiter = place.waits(&claim);
-    let before = place.written(&claim);
-    let failed: Result<()> =
-        place
-            .files
-            .change(claim.keys(), (LockMode::Urgent, &deadline()), |names| {
-                let release = Change::Release(Release::UNKNOWN);
-                let released = names.change(request(&claim, &holder), release)?;
-                assert_eq!(released, Outcome::DONE);
-                Err(place.files.no_state(&claim.key))
-            });
-    assert!(matches!(failed, Err(Error::Conflict { .. })));
-    assert_eq!(place.written(&claim), before);
-    assert!(!place.was_told(&waiter));
-}
 
 /// What is known of the names is what it was before.
 fn put_back(names: &mut Names<'_>) {
@@ -69,99 +48,36 @@ fn what_was_written_of_several_names_is_undone() {
 }
 
 #[test]
-fn lease_whose_giving_away_is_undone_ends_with_its_process() {
-    let (place, claim) = (Place::new(), claim());
-    let holder = place.has(&claim);
-    place
-        .files
-        .change(claim.keys(), (LockMode::Urgent, &deadline()), |names| {
-            names.give_away(request(&claim, &holder));
-            names.write()?;
-            names.undo(0);
-            put_back(names);
-            Ok(())
-        })
-        .unwrap();
-    place.files.presences.close(&holder);
-    place.has(&claim);
-}
-
-#[test]
-fn owner_whose_lock_was_broken_is_named_until_it_is_told_or_gone() {
-    let (place, claim) = (Place::new(), claim());
-    let first = place.has(&claim);
-    assert_eq!(place.breaks(&claim.key), 1);
-    let second = place.has(&claim);
-    assert_eq!(place.broken(&claim), std::slice::from_ref(&first));
-    assert_eq!(place.breaks(&claim.key), 1);
-    assert_eq!(place.broken(&claim), [first.clone(), second.clone()]);
-    let asked = place.change(&claim, &first, Change::Verify);
-    assert_eq!(asked, Outcome::BROKEN);
-    assert_eq!(place.release(&claim, &first), Outcome::BROKEN);
-    assert_eq!(place.broken(&claim), std::slice::from_ref(&second));
-    place.files.presences.close(&second);
-    let third = place.has(&claim);
-    assert_eq!(place.broken(&claim), []);
-    assert_eq!(place.release(&claim, &third), Outcome::DONE);
-}
-
-#[test]
-fn question_that_failed_leaves_no_presence_by_which_its_owner_would_live() {
-    let (place, claim) = (Place::new(), claim());
-    std::fs::write(place.path(&claim.key), "something else").unwrap();
-    let owner = Owner::new();
-    let asked = place
-        .files
-        .acquire(request(&claim, &owner), WAITS, &deadline());
-    assert!(matches!(asked, Err(Error::Conflict { .. })));
-    assert!(place.files.presences.of(&owner).is_none());
-    assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 1);
-}
-
-fn entry(state: EntryState, mode: Mode, owner: Option<&Owner>) -> Entry {
-    Entry {
+fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_presences() {
+    let [lives, waits, given_away] = [(); 3].map(|()| Owner::new());
+    let entry = |state, mode, owner: Option<&Owner>, presence| Entry {
         owner: owner.cloned(),
-        presence: None,
+        presence,
         state,
         mode,
         since: BootInstant::START,
         until: BootInstant::MAX,
-    }
-}
-
-#[test]
-fn reboot_ends_what_ends_at_a_time_and_leaves_the_rest_to_the_presences() {
-    let owners = [(); 2].map(|()| Owner::new());
+    };
     let has = EntryState::Has(crate::base::token::Token::from_number(4));
-    let given_away = Owner::new();
-    for (held, abandoned) in [
-        (entry(has, Mode::Exclusive, Some(&owners[0])), false),
-        (entry(has, Mode::Exclusive, Some(&given_away)), true),
-        (entry(has, Mode::Shared, Some(&given_away)), false),
-        (entry(EntryState::Kept, Mode::Exclusive, None), false),
+    let is_waiting = EntryState::Waits {
+        first: false,
+        more: false,
+    };
+    let [one, other] = [0, 1].map(|id| Some(PresenceId(id)));
+    let (alone, shared) = (Mode::Exclusive, Mode::Shared);
+    // What is held, whether it stays, and whether it was abandoned.
+    for (held, stays, abandoned) in [
+        (entry(has, alone, Some(&lives), one), true, false),
+        (entry(has, alone, Some(&given_away), None), false, true),
+        (entry(has, shared, Some(&given_away), None), false, false),
+        (entry(EntryState::Kept, alone, None, None), false, false),
     ] {
-        let stays = held.owner.as_ref() == Some(&owners[0]);
-        let waits = entry(
-            EntryState::Waits {
-                first: false,
-                more: false,
-            },
-            Mode::Exclusive,
-            Some(&owners[1]),
-        );
-        let mut entries = [held, waits];
-        for (at, entry) in entries.iter_mut().enumerate() {
-            let lives = entry.owner.as_ref().is_some_and(|one| owners.contains(one));
-            entry.presence = lives.then_some(PresenceId(at as u128));
-        }
-        let before = Written {
-            counter: 6,
-            name: NameState {
-                entries: entries.into(),
-                ..NameState::default()
-            },
+        let waiter = entry(is_waiting, alone, Some(&waits), other);
+        let name = NameState {
+            entries: [held, waiter].into(),
+            ..NameState::default()
         };
-        let Written { counter, name } = after_reboot(before);
+        let Written { counter, name } = after_reboot(Written { counter: 6, name });
         assert_eq!((counter, name.abandoned_until.is_some()), (6, abandoned));
         assert_eq!(name.entries.len(), 1 + usize::from(stays));
         let now = BootClock.now();

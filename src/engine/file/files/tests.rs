@@ -28,6 +28,11 @@ fn owner_keeps_its_presence_and_leaves_it_to_the_next() {
     assert!(presences.of(&first).is_none() && presences.of(&second).is_some());
     let (next, is_new) = take(&presences, &third, path);
     assert!(is_new && next.id() == presence.id() && count(path) == 2);
+    // One that is closed is gone, and nobody has it.
+    drop((presence, again, next));
+    presences.close(&third);
+    presences.give_back(&third);
+    assert!(presences.of(&third).is_none() && count(path) == 1);
 }
 
 #[test]
@@ -45,41 +50,4 @@ fn only_some_presences_rest() {
     assert_eq!(count(path), MOST_RESTING);
     drop(presences);
     assert_eq!(count(path), 0);
-}
-
-#[test]
-fn presence_that_is_closed_is_gone_and_not_used_again() {
-    let directory = tempfile::tempdir().unwrap();
-    let (presences, path) = (OwnPresences::default(), &root(&directory));
-    let [first, second] = [(); 2].map(|()| Owner::new());
-    let id = take(&presences, &first, path).0.id();
-    presences.close(&first);
-    assert!(presences.of(&first).is_none() && count(path) == 0);
-    // Nobody has one.
-    presences.close(&first);
-    presences.give_back(&first);
-    assert!(take(&presences, &second, path).0.id() != id);
-}
-
-/// One that is always in use would otherwise never be made to look new.
-#[test]
-fn presence_that_was_removed_before_it_was_looked_at_is_not_used_again() {
-    for in_use in [true, false] {
-        let directory = tempfile::tempdir().unwrap();
-        let (presences, path) = (OwnPresences::default(), &root(&directory));
-        let [first, second] = [(); 2].map(|()| Owner::new());
-        let id = take(&presences, &first, path).0.id();
-        let long_ago = Some(Instant::now().checked_sub(2 * LOOK_EVERY).unwrap());
-        if in_use {
-            presences.0.lock().of.get_mut(&first).unwrap().seen = long_ago;
-        }
-        presences.give_back(&first);
-        if !in_use {
-            presences.0.lock().resting[0].seen = long_ago;
-        }
-        let entry = fs::read_dir(path.path()).unwrap().next().unwrap();
-        fs::remove_file(entry.unwrap().path()).unwrap();
-        let (presence, _) = take(&presences, &second, path);
-        assert!(presence.id() != id && stays(&presence), "in use: {in_use}");
-    }
 }

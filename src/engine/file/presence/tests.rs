@@ -1,6 +1,5 @@
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
-use std::thread;
 use std::time::SystemTime;
 
 use super::super::tests::{opened, temp_dir};
@@ -9,18 +8,7 @@ use crate::engine::file::create::{draft_name, is_draft};
 use crate::engine::file::upkeep::{DRAFT_AGE, sweep};
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
-
-const LONG: Duration = Duration::from_secs(30);
 const NOW: Option<Duration> = Some(Duration::ZERO);
-const NOTIFIED: Woken = Woken {
-    notified: true,
-    ended: false,
-};
-const ENDED: Woken = Woken {
-    notified: false,
-    ended: true,
-};
 const NONE: Woken = Woken {
     notified: false,
     ended: false,
@@ -31,86 +19,11 @@ fn count(directory: &Dir) -> usize {
     fs::read_dir(directory.path()).unwrap().count()
 }
 
-#[test]
-fn presence_is_heard_until_it_is_dropped() {
-    let dir = temp_dir();
-    let dir = &opened(dir.path());
-    let (own, other) = (Presence::make(dir).unwrap(), Presence::make(dir).unwrap());
-    assert_eq!(count(dir), 2);
-    let watched = [Watched::open(dir, other.id())
-        .unwrap()
-        .expect("it is there")];
-    notify(dir, own.id()).unwrap();
-    notify(dir, own.id()).unwrap();
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), NOTIFIED);
-    assert_eq!(sleep(&own, &watched, NOW).unwrap(), NONE);
-    assert!(!is_gone(dir, other.id()).unwrap());
-    let gone = other.id();
-    drop(other);
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), ENDED);
-    assert!(is_gone(dir, gone).unwrap());
-    assert!(Watched::open(dir, gone).unwrap().is_none());
-    notify(dir, gone).unwrap();
-    own.notify_own().unwrap();
-    let both = Woken {
-        notified: true,
-        ended: true,
-    };
-    assert_eq!(sleep(&own, &watched, Some(LONG)).unwrap(), both);
-    drop(own);
-    assert_eq!(count(dir), 0);
-}
-
-#[test]
-fn sleep_ends_at_its_time_or_by_a_ring_of_a_thread() {
-    const SHORT: Duration = Duration::from_millis(20);
-    let dir = temp_dir();
-    let own = Presence::make(&opened(dir.path())).unwrap();
-    let began = Instant::now();
-    assert_eq!(sleep(&own, &[], Some(SHORT)).unwrap(), NONE);
-    assert!(began.elapsed() >= SHORT);
-    thread::scope(|scope| {
-        for timeout in [None, Some(Duration::MAX), Some(LONG)] {
-            let own = &own;
-            let sleeper = scope.spawn(move || sleep(own, &[], timeout).unwrap());
-            own.notify_own().unwrap();
-            assert_eq!(sleeper.join().unwrap(), NOTIFIED);
-        }
-    });
-}
-
 /// As a process leaves it that was killed.
 fn door_without_a_process(dir: &Dir) -> PresenceId {
     let id = PresenceId::new();
     make_fifo(dir, &id.name()).unwrap();
     id
-}
-
-#[test]
-fn presence_without_a_process_is_unlinked_by_who_finds_that() {
-    let dir = temp_dir();
-    let dir = &opened(dir.path());
-    let id = door_without_a_process(dir);
-    notify(dir, id).unwrap();
-    assert_eq!(count(dir), 1);
-    for _ in 0..2 {
-        assert!(is_gone(dir, id).unwrap());
-        assert_eq!(count(dir), 0);
-    }
-}
-
-#[test]
-fn full_presence_has_been_notified() {
-    let dir = temp_dir();
-    let presence = Presence::make(&opened(dir.path())).unwrap();
-    let mut file = presence.file();
-    while file.write(&[0; 1000]).is_ok() {}
-    while file.write(&[0]).is_ok() {}
-    notify(&opened(dir.path()), presence.id()).unwrap();
-    presence.notify_own().unwrap();
-    assert_eq!(sleep(&presence, &[], NOW).unwrap(), NOTIFIED);
-    assert_eq!(sleep(&presence, &[], NOW).unwrap(), NONE);
 }
 
 #[test]
@@ -176,43 +89,6 @@ fn sweep_removes_what_crashes_have_left() {
     assert!(stays.is_at_its_path().unwrap());
     assert!(young.0.exists() && in_use.0.exists() && !file.exists() && !old.0.exists());
     assert_eq!(count(dir), 3);
-}
-
-#[test]
-fn presence_that_was_removed_knows_it() {
-    let dir = temp_dir();
-    let presence = Presence::make(&opened(dir.path())).unwrap();
-    assert!(presence.is_at_its_path().unwrap());
-    fs::remove_file(&presence.path).unwrap();
-    assert!(!presence.is_at_its_path().unwrap());
-    assert!(is_gone(&opened(dir.path()), presence.id()).unwrap());
-    let path = presence.path.clone();
-    fs::write(&path, "").unwrap();
-    assert!(!presence.is_at_its_path().unwrap());
-    drop(presence);
-    assert!(path.exists(), "it is another's");
-    let gone = opened(dir.path());
-    drop(dir);
-    assert!(Presence::make(&gone).is_err() && is_gone(&gone, PresenceId::new()).unwrap());
-}
-
-#[test]
-fn presence_that_is_touched_looks_new() {
-    let dir = temp_dir();
-    let presence = Presence::make(&opened(dir.path())).unwrap();
-    presence
-        .file()
-        .set_modified(SystemTime::UNIX_EPOCH)
-        .unwrap();
-    presence.touch().unwrap();
-    let age = presence
-        .file()
-        .metadata()
-        .unwrap()
-        .modified()
-        .unwrap()
-        .elapsed();
-    assert!(age.is_ok_and(|age| age < LONG));
 }
 
 #[test]

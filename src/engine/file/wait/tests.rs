@@ -53,23 +53,16 @@ fn is_abandoned(place: &Place, claim: &Claim, next: &Owner) -> bool {
 }
 
 #[test]
-fn waiter_that_dies_before_it_has_seen_its_lease_abandons_nothing() {
-    let (place, claim, _, wait) = given();
-    drop(wait);
-    assert!(!is_abandoned(&place, &claim, &Owner::new()));
-}
-
-#[test]
-fn waiter_that_dies_after_it_has_seen_its_lease_abandons_the_lock() {
-    let (place, claim, owner, mut wait) = given();
-    assert!(await_grant(&mut wait, &claim, &owner).is_some());
-    drop(wait);
-    assert!(is_abandoned(&place, &claim, &Owner::new()));
-}
-
-/// Whoever finds it gone may have read the file before.
-#[test]
-fn waiter_that_has_seen_its_lease_since_another_read_the_file_abandons_the_lock() {
+fn waiter_that_dies_abandons_the_lock_if_it_has_seen_its_lease() {
+    for has_seen in [false, true] {
+        let (place, claim, owner, mut wait) = given();
+        if has_seen {
+            assert!(await_grant(&mut wait, &claim, &owner).is_some());
+        }
+        drop(wait);
+        assert_eq!(is_abandoned(&place, &claim, &Owner::new()), has_seen);
+    }
+    // Whoever finds it gone may have read the file before.
     let (place, claim, owner, mut wait) = given();
     let when = (LockMode::Urgent, &deadline());
     let ended = place.files.change(claim.keys(), when, |names| {
@@ -79,16 +72,6 @@ fn waiter_that_has_seen_its_lease_since_another_read_the_file_abandons_the_lock(
     });
     assert!(ended.unwrap());
     assert!(is_abandoned(&place, &claim, &Owner::new()));
-}
-
-#[test]
-fn waiter_without_a_presence_asks() {
-    let (place, claim, owner) = (Arc::new(Place::new()), claim(), Owner::new());
-    place.has(&claim);
-    let mut wait = asked(&place, &claim, &owner);
-    wait.files.presences.close(&owner);
-    assert!(await_grant(&mut wait, &claim, &owner).is_none());
-    assert!(wait.looks);
 }
 
 #[test]

@@ -6,16 +6,6 @@ fn idle(pool: &Pool<u32>) -> Vec<u32> {
 }
 
 #[test]
-fn last_one_used_is_used_next() {
-    let (pool, now) = (Pool::default(), Instant::now());
-    (0..3).for_each(|n| pool.put(n, now));
-    assert_eq!(pool.take(now, |_| true), Some(2));
-    let later = now + IDLE / 2;
-    assert_eq!(pool.take(later, |n| *n == 0), Some(0));
-    assert_eq!(pool.take(later, |_| true), None);
-}
-
-#[test]
 fn connections_that_are_too_old_are_closed_when_one_is_put_back() {
     let (pool, start) = (Pool::default(), Instant::now());
     (0..20).for_each(|n| pool.put(n, start));
@@ -27,13 +17,6 @@ fn connections_that_are_too_old_are_closed_when_one_is_put_back() {
     assert_eq!(pool.take(start + 5 * IDLE, |_| true), None);
 }
 
-#[test]
-fn no_more_than_some_stay() {
-    let (pool, now) = (Pool::default(), Instant::now());
-    (0..900).for_each(|n| pool.put(n, now));
-    assert_eq!(idle(&pool), (900 - 32..900).collect::<Vec<_>>());
-}
-
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -42,43 +25,6 @@ fn from_the_first(hosts: usize, most: u64) -> Turns {
     let rotation = Rotation::new(hosts);
     rotation.answered(0);
     rotation.turns(millis(most))
-}
-
-#[test]
-fn only_host_gets_all_the_time() {
-    let mut turns = from_the_first(1, 2_000);
-    assert_eq!(turns.next(millis(1_500)), (0, millis(1_500)));
-    assert_eq!(turns.next(Duration::MAX), (0, millis(2_000)));
-}
-
-#[test]
-fn host_that_does_not_answer_leaves_time_for_the_others() {
-    let mut turns = from_the_first(3, 2_000);
-    assert_eq!(turns.next(millis(300)), (0, millis(100)));
-    assert_eq!(turns.next(millis(200)), (1, millis(100)));
-    assert!(!turns.is_round_over());
-    assert_eq!(turns.next(millis(100)), (2, millis(100)));
-    assert!(turns.is_round_over());
-    assert_eq!(turns.next(millis(9_000)), (0, millis(500)));
-}
-
-#[test]
-fn clients_begin_at_different_hosts() {
-    let firsts: std::collections::HashSet<_> =
-        (0..1_000).map(|_| Rotation::new(3).first()).collect();
-    assert_eq!(firsts.len(), 3);
-}
-
-#[test]
-fn host_that_failed_is_asked_last_and_one_that_answered_first() {
-    let rotation = Rotation::new(3);
-    rotation.answered(2);
-    rotation.failed(2);
-    rotation.failed(2);
-    let mut turns = rotation.turns(Duration::MAX);
-    assert_eq!([(); 3].map(|()| turns.next(Duration::MAX).0), [0, 1, 2]);
-    rotation.answered(1);
-    assert_eq!(rotation.turns(Duration::MAX).next(Duration::MAX).0, 1);
 }
 
 #[test]

@@ -17,9 +17,6 @@ use crate::base::Token;
 use crate::base::sys::collections::HashMap;
 use crate::engine::redis::{bell::Bell, keys::is_of_value};
 
-#[cfg(test)]
-mod tests;
-
 #[derive(Debug, Default)]
 pub(super) struct State {
     channels: HashMap<Arc<str>, Channel>,

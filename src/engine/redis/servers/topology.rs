@@ -387,6 +387,3 @@ fn await_end(end: &Receiver<Infallible>, deadline: &Deadline) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

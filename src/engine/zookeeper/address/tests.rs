@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::error::Error;
-use crate::base::random::{WORD, for_any};
+use crate::base::random::for_any;
 
 fn reason(url: &str) -> String {
     match parse(url) {
@@ -33,18 +33,6 @@ fn certificates_are_of_encrypted_connections() {
     assert_eq!(address.ca, Some(PathBuf::from("/ca.pem")));
     let own = address.own.unwrap();
     assert_eq!((own.chain, own.key), ("/own.pem".into(), "/own.key".into()));
-    assert!(reason("zks://a?cert=/own.pem").contains("needs its key"));
-    assert!(reason("zk://a?ca=/ca.pem").contains("zks://"));
-}
-
-#[test]
-fn hosts_are_enough() {
-    for url in ["zk://h", "zk://h/", "ZK://h:2181", "zk://h/?"] {
-        let address = parse(url).unwrap();
-        assert_eq!(address.chroot, "", "{url}");
-        assert_eq!(address.shown, "zk://h:2181", "{url}");
-        assert_eq!((address.auth, address.tick), (None, None), "{url}");
-    }
 }
 
 #[test]
@@ -68,6 +56,8 @@ fn parts_that_are_not_understood_are_named() {
         ("zk://h/a%ff", "UTF-8"),
         ("zk://h/zookeeper", "servers"),
         ("zk://h/zookeeper/a", "servers"),
+        ("zks://h?cert=/own.pem", "needs its key"),
+        ("zk://h?ca=/ca.pem", "zks://"),
         ("zk://h?auth=me", "digest:user:password"),
         ("zk://h?auth=digest:me", "digest:user:password"),
         ("zk://h?auth=digest::p", "digest:user:password"),
@@ -82,25 +72,6 @@ fn parts_that_are_not_understood_are_named() {
         let found = reason(url);
         assert!(found.contains(expected), "{url}: {found}");
     }
-}
-
-#[test]
-fn chroot_comes_back_as_it_was() {
-    for_any(|random| {
-        let parts = random.list(0..=4, |random| random.text_of(WORD, 1..=9));
-        let is_dots = |part: &String| part == "." || part == "..";
-        if parts.iter().any(is_dots) || parts.first().is_some_and(|part| part == "zookeeper") {
-            return;
-        }
-        let escaped = |byte: u8| format!("%{byte:02x}");
-        let path: Vec<String> = parts
-            .iter()
-            .map(|part| part.bytes().map(escaped).collect())
-            .collect();
-        let chroot: String = parts.iter().map(|part| format!("/{part}")).collect();
-        let address = parse(&format!("zk://h/{}", path.join("/"))).unwrap();
-        assert_eq!(address.chroot, chroot);
-    });
 }
 
 #[test]

@@ -299,20 +299,3 @@ fn is_logged_in(answer: &[u8]) -> Result<(), Failure> {
 
 /// How often the shortest session is asked for.
 const TRIES: u32 = 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tick_is_the_longer_one_that_the_bounds_allow() {
-        let millis = Duration::from_millis;
-        for (least, most, tick) in [(400, 4_000, 200), (100, 4_000, 200), (400, 1_000, 200)] {
-            let bounds = Bounds {
-                least: millis(least),
-                most: millis(most),
-            };
-            assert_eq!(bounds.tick(), millis(tick), "{bounds:?}");
-        }
-    }
-}

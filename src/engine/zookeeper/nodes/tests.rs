@@ -1,7 +1,6 @@
 use super::*;
 use crate::base::name::Namespace;
 use crate::base::random::for_any;
-use crate::engine::line::Standing;
 
 const ONE: &str = "01234567-89ab-4def-8123-456789abcdef";
 
@@ -89,73 +88,6 @@ fn curators_nodes_stand_in_the_same_line() {
             "{node}"
         );
     }
-}
-
-#[test]
-fn place_stays_when_its_owner_changes() {
-    let other = ONE.replace('0', "f");
-    let node = format!("x-{ONE}-lock--2147483648");
-    let expected = format!("r-{other}-lock--2147483648");
-    assert_eq!(replaced(&node, Mode::Shared, &other), expected);
-}
-
-#[test]
-fn all_above_a_path_are_made_before_it() {
-    assert_eq!(parents("/a/b/c"), ["/a", "/a/b", "/a/b/c"]);
-    assert_eq!(parents("/a"), ["/a"]);
-}
-
-fn uuid(number: u32) -> String {
-    format!("{number:08x}-89ab-4def-8123-456789abcdef")
-}
-
-fn node(tag: &str, number: i32) -> String {
-    let owner = uuid(number.unsigned_abs());
-    format!("{tag}-{owner}-lock-{number:010}")
-}
-
-fn children(nodes: &[String]) -> Children {
-    Children::of(Some((nodes.to_vec(), Stat::default())))
-}
-
-#[test]
-fn owners_stand_in_the_order_of_their_numbers() {
-    for_any(|random| {
-        let first = random.u32(..).cast_signed();
-        let count = random.u32(1..20).cast_signed();
-        let numbers = (0..count).map(|at| first.wrapping_add(at));
-        let expected: Vec<_> = numbers.map(|number| node("x", number)).collect();
-        let mut nodes = expected.clone();
-        let swapped = random.usize(..nodes.len());
-        nodes.swap(0, swapped);
-        nodes.push(MARKER.to_owned());
-        let children = children(&nodes);
-        let found = children.line.0.iter().map(|entry| entry.id.clone());
-        assert_eq!(found.collect::<Vec<_>>(), expected);
-        assert!(children.has_marker);
-    });
-}
-
-#[test]
-fn kept_place_is_no_owners_and_keeps_others_out() {
-    let found = children(&[node("r", 3), node("x", 4), node("kx", 2), node("r", 5)]);
-    assert_eq!(found.line.standing(1), Standing::Behind(0));
-    let at = |number| {
-        let owner = Owner::from_text(&uuid(number));
-        found.line.find(&owner).map(|(at, _)| at)
-    };
-    assert_eq!((at(2), at(4)), (None, Some(2)));
-    assert_eq!(found.first_exclusive(), None);
-    assert_eq!(children(&[node("x", 4)]).first_exclusive(), Some(&*uuid(4)));
-}
-
-#[test]
-fn broken_owners_and_other_nodes_are_not_in_line() {
-    let one = Owner::from_text(&uuid(1));
-    let nodes = [broken(&uuid(1)), VALUE.into(), "lock-0000000001".into()];
-    let children = children(&nodes);
-    assert!(children.line.0.is_empty() && children.is_broken(&one));
-    assert!(!children.is_broken(&Owner::from_text(&uuid(2))));
 }
 
 #[test]

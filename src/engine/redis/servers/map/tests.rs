@@ -73,21 +73,6 @@ fn highest_claim_is_believed_whoever_answers_first() {
     assert_eq!(ports(&map.masters()), [1]);
 }
 
-#[test]
-fn lower_claim_is_believed_of_most_nodes_alone() {
-    let old = |count: usize| -> Vec<_> { (0..count).map(|_| claim((2, 5), true)).collect() };
-    assert_eq!(after(&old(3)), [1]);
-    // Those of another cluster, which was made at the same addresses.
-    assert_eq!(after(&old(4)), [2]);
-    let mut with_its_own = old(3);
-    with_its_own.push(claim((1, 8), true));
-    assert_eq!(after(&with_its_own), [1]);
-    // Nobody's.
-    let nobody: Vec<_> = (0..4).flat_map(|_| view(&[(6, 9, 3, &[])])).collect();
-    assert_eq!(after(&nobody[..3]), [1]);
-    assert!(after(&nobody).is_empty());
-}
-
 /// Of a set behind sentinels, whose master was at 1 since failover 8 as all three said that long ago.
 fn set(ago: Duration) -> Map {
     let mut map = Map::new(settings_of("redis+sentinel://a:1,a:2,a:3/mymaster").0);
@@ -126,31 +111,4 @@ fn sentinels_that_are_behind_are_not_believed() {
     let master = failed.master(0).unwrap().clone();
     failed.suspect(&master);
     assert_eq!(after(failed, &[(2, 7), (2, 7)]), (2, true));
-}
-
-#[test]
-fn master_that_failed_or_is_in_doubt_is_confirmed_by_a_later_look_up_alone() {
-    let since = |map: &Map, within| map.unconfirmed_since(Duration::from_secs(within));
-    let mut map = set(Duration::from_secs(5));
-    assert_eq!((since(&map, 10), since(&map, 1).is_some()), (None, true));
-    let (before, master) = (Instant::now(), map.master(0).unwrap().clone());
-    for note in [Map::suspect, Map::doubt] {
-        note(&mut map, &master);
-        assert!(since(&map, 10) >= Some(before));
-        take_over(
-            &mut map,
-            &named(&[(1, 8)]),
-            3,
-            before.checked_sub(SPREAD / 10).unwrap(),
-        );
-        assert!(since(&map, 10).is_some());
-        hear(&mut map, &named(&[(1, 8)]), 3);
-        assert_eq!(since(&map, 10), None);
-    }
-    // What failed before isn't the next one's fault.
-    map.suspect(&master);
-    take_over(&mut map, &named(&[(2, 9)]), 3, before);
-    assert_eq!(since(&map, 10), None);
-    map.suspect(&master);
-    assert_eq!(since(&map, 10), None);
 }

@@ -85,20 +85,3 @@ fn any_answer_is_understood_or_left() {
         }
     });
 }
-
-#[test]
-fn of_views_that_are_as_new_the_one_is_first_that_most_have() {
-    let view = |&(epoch, port): &(u64, u16)| {
-        let host = "a".to_owned();
-        View::of_master(HostPort { host, port }, epoch)
-    };
-    for (said, port) in [
-        (&[(1, 1), (1, 1), (2, 2)][..], 1),
-        (&[(2, 1), (2, 2), (2, 2)], 2),
-        (&[(2, 2), (2, 2), (2, 1)], 2),
-    ] {
-        let mut views: Vec<_> = said.iter().map(view).collect();
-        by_votes(&mut views);
-        assert_eq!(views[0].ranges[0].master.port, port, "{said:?}");
-    }
-}
