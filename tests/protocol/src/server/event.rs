@@ -87,10 +87,6 @@ impl Names {
         let first = usize::from(self.first);
         (first..first + usize::from(self.count)).contains(&name)
     }
-
-    pub fn meets(self, other: Names) -> bool {
-        self.first < other.first + other.count && other.first < self.first + self.count
-    }
 }
 
 /// Runs a script for these names: the one for one name, or the one for several.
@@ -98,8 +94,8 @@ pub fn run(names: &mut [Name], call: Call, server: Server<'_>, out: &mut Message
     match (call, names) {
         (Call::Acquire(ask), [name]) => Answer::Acquired(name.acquire(ask, server, out)),
         (Call::Acquire(ask), names) => Answer::Acquired(acquire_all(names, ask, server, out)),
-        (Call::Renew(ask), [name]) => Answer::Renewed(name.renew(ask, server)),
-        (Call::Renew(ask), names) => Answer::Renewed(renew_all(names, ask, server)),
+        (Call::Renew(ask), [name]) => Answer::Renewed(name.renew(ask)),
+        (Call::Renew(ask), names) => Answer::Renewed(renew_all(names, ask)),
         (Call::Release(ask), [name]) => Answer::Released(name.release(ask, server, out)),
         (Call::Release(ask), names) => Answer::Released(release_all(names, ask, server, out)),
         (Call::Downgrade { ask, counter_after }, names) => {
@@ -113,18 +109,6 @@ pub fn run(names: &mut [Name], call: Call, server: Server<'_>, out: &mut Message
 }
 
 impl Name {
-    pub fn has_key(&self, key: Key) -> bool {
-        match key {
-            Key::Lock => self.lock.is_some(),
-            Key::Counter => self.counter.is_some(),
-            Key::Queue => !self.queue.is_empty(),
-            Key::Readers => !self.readers.is_empty(),
-            Key::Waiters => !self.waiters.is_empty(),
-            Key::Shares => !self.shares.is_empty(),
-            Key::Value => self.value.is_some(),
-        }
-    }
-
     pub fn delete(&mut self, key: Key) {
         match key {
             Key::Lock => self.lock = None,

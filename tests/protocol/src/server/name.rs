@@ -1,6 +1,6 @@
 //! The keys of one name, as the server's commands read and change them.
 
-use super::{Line, List, Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Token, Waiter};
+use super::{Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Token, Waiter};
 
 impl Name {
     /// Lets time pass: what ends, ends; leases that are over stay until somebody looks, as on a server.
@@ -50,8 +50,8 @@ impl Name {
     }
 
     /// All that have it, alone or with others.
-    pub fn holders(&self) -> List<Owner> {
-        let mut holders = List::new();
+    pub fn holders(&self) -> Vec<Owner> {
+        let mut holders = Vec::new();
         holders.extend(self.owner());
         let shares = self.live_shares().filter(|share| !share.kept);
         holders.extend(shares.map(|share| share.owner));
@@ -74,7 +74,7 @@ impl Name {
         self.waiters.iter().find(|waiter| waiter.owner == owner)
     }
 
-    pub fn line(&self, mode: Mode) -> &Line {
+    pub fn line(&self, mode: Mode) -> &Vec<Owner> {
         if mode.is_read() {
             &self.readers
         } else {
@@ -82,7 +82,7 @@ impl Name {
         }
     }
 
-    pub(super) fn line_mut(&mut self, mode: Mode) -> &mut Line {
+    pub(super) fn line_mut(&mut self, mode: Mode) -> &mut Vec<Owner> {
         if mode.is_read() {
             &mut self.readers
         } else {
@@ -164,7 +164,7 @@ impl Name {
 }
 
 /// LREM of the first.
-pub(super) fn remove_first(line: &mut Line, owner: Owner) {
+pub(super) fn remove_first(line: &mut Vec<Owner>, owner: Owner) {
     if let Some(at) = line.iter().position(|one| *one == owner) {
         line.remove(at);
     }

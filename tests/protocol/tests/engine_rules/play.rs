@@ -7,7 +7,6 @@
 mod ends;
 mod passing;
 
-use crosslock_protocol::mutant::Mutant;
 use crosslock_protocol::server::{
     Acquire, Acquired, Adopt, Answer, Call, Messages, Mode, Name, Names, Owner, Release, Released,
     Renew, Renewed, Says, Server, Ticks, Token, Wait, run,
@@ -33,7 +32,6 @@ const ALL: Names = Names {
 
 pub(crate) struct Play {
     names: Vec<Name>,
-    mutant: Option<Mutant>,
     /// The clock of the model's server.
     clock: Token,
     subject: Subject,
@@ -72,7 +70,7 @@ fn agree<T: PartialEq + std::fmt::Debug>(what: &str, model: T, rules: T) -> Resu
 }
 
 impl Play {
-    pub(crate) fn new(claims: &[Claim], place: Place, mutant: Option<Mutant>) -> Self {
+    pub(crate) fn new(claims: &[Claim], place: Place) -> Self {
         let owners = claims.iter().map(|claim| Player {
             names: claim.names,
             mode: claim.mode,
@@ -82,7 +80,6 @@ impl Play {
         });
         Play {
             names: vec![Name::default(); NAMES.into()],
-            mutant,
             clock: 1_000_000,
             subject: Subject::new(NAMES.into(), place),
             owners: owners.collect(),
@@ -103,8 +100,6 @@ impl Play {
         let server = Server {
             now: self.clock,
             ears: &[],
-            hand_overs: 1024,
-            mutant: self.mutant,
         };
         let names = names.of(&mut self.names);
         let answer = run(names, call, server, &mut Messages::new());

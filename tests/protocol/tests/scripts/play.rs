@@ -1,14 +1,14 @@
 //! Owners that ask, renew and release by what they were told, next to losses of every kind.
 
 use crosslock_protocol::server::{
-    Acquire, Acquired, Adopt, Answer, Call, Ear, Event, MOST, Mode, Name, Names, Owner, Release,
-    Renew, Ticks, Token, Wait,
+    Acquire, Acquired, Adopt, Answer, Call, Ear, Event, Mode, Name, Names, Owner, Release, Renew,
+    Ticks, Token, Wait,
 };
 
 use super::corpus::{After, Plays};
 use super::replayer::{Outcome, Replayer};
 use super::rules::{Done, Rules};
-use super::steps::{At, Claim, OWNERS, Step};
+use super::steps::{At, Claim, Step};
 
 pub(crate) struct Play<'a> {
     replayer: &'a mut Replayer,
@@ -48,25 +48,6 @@ impl<'a> Play<'a> {
             values: 0,
             rules,
             last: None,
-        }
-    }
-
-    /// A model has room for so many in a line, and for so many that share: more than it takes, but where some are still
-    /// written down that left or that nobody knows any more.
-    fn has_room_for(&self, event: Event) -> bool {
-        let Event::Call { names, call } = event else {
-            return true;
-        };
-        let all = self.replayer.names().iter().enumerate();
-        let mut its = all.filter(|(at, _)| names.has(*at)).map(|(_, name)| name);
-        match call {
-            Call::Acquire(_) => its.all(|name| !name.queue.is_full() && !name.readers.is_full()),
-            Call::Break => its.all(|name| name.broken.len() + usize::from(OWNERS) <= MOST),
-            Call::Release(Release { keep: Some(_), .. }) => its.all(|name| {
-                let kept = name.shares.iter().filter(|share| share.kept);
-                kept.count() + usize::from(OWNERS) < MOST
-            }),
-            _ => true,
         }
     }
 
@@ -227,8 +208,7 @@ impl<'a> Play<'a> {
 
 impl Plays for Play<'_> {
     fn play(&mut self, at: At, step: Step) -> Result<bool, String> {
-        let event = self.event(at, step);
-        let Some(event) = event.filter(|event| self.has_room_for(*event)) else {
+        let Some(event) = self.event(at, step) else {
             return Ok(false);
         };
         let Event::Call { names, call } = event else {

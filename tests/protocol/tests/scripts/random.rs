@@ -3,14 +3,10 @@
 use std::cell::{Cell, RefCell};
 
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRunner};
 
 use crate::corpus::Plays;
 use crate::steps::{At, Sequence, Step};
-
-/// Far more sequences than it takes to tell what is broken.
-const TRIES: usize = 3_000;
 
 /// Plays a sequence, and gives how many of its steps were done.
 pub(crate) fn steps_done(mut player: impl Plays, steps: Vec<(At, Step)>) -> Result<usize, String> {
@@ -53,16 +49,4 @@ pub(crate) fn play_random(
     let steps = steps_done.get();
     println!("{steps} steps");
     assert!(steps > least, "only {steps}");
-}
-
-/// How many sequences it takes to see that something is broken.
-pub(crate) fn tries(
-    sequences: &impl Strategy<Value = Sequence>,
-    mut play: impl FnMut(Sequence) -> Result<usize, String>,
-) -> Option<usize> {
-    let mut runner = TestRunner::default();
-    (0..TRIES).find(|_| {
-        let sequence = sequences.new_tree(&mut runner);
-        play(sequence.expect("nothing is filtered").current()).is_err()
-    })
 }

@@ -1,8 +1,8 @@
 //! What has to hold of what a server holds, whatever the model says of it.
 
 use crosslock_protocol::server::{
-    Acquired, Answer, Call, Ear, Event, Key, Line, Mode, Name, Names, Owner, Release, Released,
-    Says, Token, Waiter,
+    Acquired, Answer, Call, Ear, Event, Key, Mode, Name, Names, Owner, Release, Released, Says,
+    Token, Waiter,
 };
 
 use super::replayer::{Outcome, Replayer};
@@ -137,7 +137,7 @@ fn check_lines(name: &Name) -> Result<(), String> {
     for (line, waiters) in [(&name.queue, reads(false)), (&name.readers, reads(true))] {
         let mut line = line.clone();
         line.sort_unstable();
-        let waiters: Line = waiters.collect();
+        let waiters: Vec<Owner> = waiters.collect();
         check(line == waiters, || {
             format!("{waiters:?} wait, but {line:?} stand in line")
         })?;

@@ -1,8 +1,8 @@
 //! What a server holds of a name, read as the model has it.
 
 use crosslock_protocol::server::{
-    BROADCAST, BrokenLease, Counter, Inbox, Letters, Line, List, Lock, Name, Owner, Says, Share,
-    Ticks, Token, Waiter,
+    BROADCAST, BrokenLease, Counter, Inbox, Letters, Lock, Name, Owner, Says, Share, Ticks, Token,
+    Waiter,
 };
 
 /// In milliseconds, as all that a server knows of time but its clock.
@@ -140,7 +140,6 @@ fn name(lock: &str, rest: [&str; KEYS - 1], pttls: &str, clock: i64) -> Name {
         shares: shares_of(shares, clock),
         shares_last: ticks(holders),
         value: (!value.is_empty()).then(|| number(value)),
-        stays: false,
     }
 }
 
@@ -174,8 +173,8 @@ fn counter_of(text: &str) -> Option<Counter> {
 }
 
 /// Behind the letters: when the last of these leases would be over, and for each when, and whose it was.
-fn broken_of(counter: &str, clock: i64) -> List<BrokenLease> {
-    let mut broken: List<BrokenLease> = List::new();
+fn broken_of(counter: &str, clock: i64) -> Vec<BrokenLease> {
+    let mut broken: Vec<BrokenLease> = Vec::new();
     let Some((_, behind)) = counter.split_once('b') else {
         return broken;
     };
@@ -197,12 +196,12 @@ fn broken_of(counter: &str, clock: i64) -> List<BrokenLease> {
     broken
 }
 
-fn line_of(text: &str) -> Line {
+fn line_of(text: &str) -> Vec<Owner> {
     words(text).map(owner_of).collect()
 }
 
-fn waiters_of(text: &str, clock: i64) -> List<Waiter> {
-    let mut waiters: List<Waiter> = List::new();
+fn waiters_of(text: &str, clock: i64) -> Vec<Waiter> {
+    let mut waiters: Vec<Waiter> = Vec::new();
     let mut fields = text.split('|').filter(|field| !field.is_empty());
     while let Some(owner) = fields.next() {
         let waiter = fields.next().expect("a value of each field");
@@ -232,9 +231,9 @@ fn four_of(waiter: &str) -> [&str; 4] {
     four
 }
 
-fn shares_of(text: &str, clock: i64) -> List<Share> {
-    let mut shares: List<Share> = List::new();
-    let mut tokens: List<(Owner, Token)> = List::new();
+fn shares_of(text: &str, clock: i64) -> Vec<Share> {
+    let mut shares: Vec<Share> = Vec::new();
+    let mut tokens: Vec<(Owner, Token)> = Vec::new();
     let mut fields = text.split('|').filter(|field| !field.is_empty());
     while let Some(member) = fields.next() {
         let ends = fields.next().expect("a score of each member");

@@ -11,8 +11,6 @@ mod words;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use arrayvec::ArrayVec;
-use crosslock_protocol::mutant::Mutant;
 use crosslock_protocol::server::{
     Answer, Call, Ear, Event, Lock, Messages, Name, Names, Says, Server, Ticks, Token, run,
 };
@@ -21,7 +19,6 @@ use self::keys::Seen;
 use self::real::Real;
 use crate::place::Place;
 
-pub(crate) const HAND_OVERS: Token = 1024;
 /// How many of the last events are told of when something differs.
 const TOLD: usize = 15;
 
@@ -33,8 +30,6 @@ pub(crate) struct Replayer {
     copies: Vec<Name>,
     /// The real server's clock when it was looked at last, in microseconds.
     now: Token,
-    /// What is wrong with the model, on purpose.
-    mutant: Option<Mutant>,
     events: VecDeque<(Event, Option<Answer>)>,
 }
 
@@ -49,18 +44,12 @@ pub(crate) struct Outcome {
 
 impl Replayer {
     /// A server that knows nothing of these names, and a connection for each inbox.
-    pub(crate) fn start(names: usize, inboxes: usize) -> Self {
-        Replayer::start_at(Place::real(), names, inboxes)
-    }
-
-    /// The same on that server.
-    pub(crate) fn start_at(server: Place, names: usize, inboxes: usize) -> Self {
+    pub(crate) fn start(server: Place, names: usize, inboxes: usize) -> Self {
         let mut replayer = Replayer {
             real: Real::start(server, names, inboxes),
             names: vec![Name::default(); names],
             copies: vec![Name::default(); names],
             now: 0,
-            mutant: None,
             events: VecDeque::new(),
         };
         replayer.start_anew();
@@ -78,10 +67,6 @@ impl Replayer {
         self.copies.fill(Name::default());
         self.now = self.real.look().micros;
         self.events.clear();
-    }
-
-    pub(crate) fn break_model(&mut self, mutant: Mutant) {
-        self.mutant = Some(mutant);
     }
 
     pub(crate) fn names(&self) -> &[Name] {
@@ -155,8 +140,6 @@ impl Replayer {
         let server = Server {
             now,
             ears: self.ears(),
-            hand_overs: HAND_OVERS,
-            mutant: self.mutant,
         };
         let answer = run(which.of(&mut names), call, server, &mut messages);
         Outcome {
@@ -254,12 +237,12 @@ impl Replayer {
 fn moments(before: Token, seen: &Seen) -> impl Iterator<Item = Token> {
     const NEXT: [Token; 6] = [0, 1, 4, 8, 12, 16];
     let after = seen.micros.max(before);
-    let mut likely: ArrayVec<Token, 24> = ArrayVec::new();
+    let mut likely = Vec::new();
     for counter in seen.names.iter().filter_map(|name| name.counter) {
         for back in NEXT {
             let now = (counter.number - back).clamp(before, after);
-            if !likely.contains(&now) && likely.try_push(now).is_err() {
-                break;
+            if !likely.contains(&now) {
+                likely.push(now);
             }
         }
     }
