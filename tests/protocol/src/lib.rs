@@ -2,4 +2,9 @@
 //!
 //! See `docs/protocol_model.md` in the project's repository.
 
+pub mod corpus;
+pub mod place;
+pub mod players;
+pub mod random;
 pub mod server;
+pub mod steps;

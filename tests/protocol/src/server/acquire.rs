@@ -2,7 +2,7 @@
 
 use super::script::Script;
 use super::{
-    Acquire, Acquired, Lock, Messages, Mode, Name, Owner, Remaining, Says, Server, Taken, Ticks,
+    Acquire, Acquired, Messages, Mode, Name, Owner, Remaining, Says, Server, Taken, Ticks,
     Token, Wait, Waiter,
 };
 
@@ -13,9 +13,6 @@ impl Name {
     pub fn acquire(&mut self, ask: Acquire, server: Server<'_>, out: &mut Messages) -> Acquired {
         let value = ask.valued.then_some(self.value);
         let granted = |token| Acquired::Granted { token, value };
-        if let Some(token) = self.take_free(ask, server) {
-            return granted(token);
-        }
         if self.refuses_broken(ask.owner) {
             return Acquired::Broken;
         }
@@ -24,24 +21,6 @@ impl Name {
             Ok(token) => granted(token),
             Err(taken) => Acquired::Taken(taken),
         }
-    }
-
-    /// An exclusive lock that was released, and for which nobody waits.
-    fn take_free(&mut self, ask: Acquire, server: Server<'_>) -> Option<Token> {
-        let counter = self.counter.as_mut()?;
-        let is_plain = !counter.letters.any() && self.broken.is_empty();
-        let is_free = self.lock.is_none() && counter.number % 2 == 0 && is_plain;
-        if !is_free || !ask.mode.is_exclusive() {
-            return None;
-        }
-        let floor = server.now.max(counter.number + 1);
-        counter.number = floor + (1 - floor).rem_euclid(4);
-        let token = counter.number;
-        self.lock = Some(Lock {
-            says: Says::Owner(ask.owner),
-            lasts: Some(ask.ttl),
-        });
-        Some(token)
     }
 }
 

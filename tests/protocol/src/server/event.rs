@@ -1,11 +1,11 @@
-//! What can happen to a server, as a model and a real one are told of it.
+//! The scripts, and what they answer.
 
 use super::adopt::adopt_all;
 use super::release::Released;
 use super::several::{acquire_all, release_all, renew_all};
 use super::{
-    Acquire, Acquired, Adopt, Broke, Ear, Inbox, Messages, Name, Release, Renew, Renewed, Server,
-    Token,
+    Acquire, Acquired, Adopt, Broke, Messages, Mode, Name, Owner, Release, Renew, Renewed, Server,
+    Ticks, Token,
 };
 
 /// A script and its arguments.
@@ -51,26 +51,17 @@ pub enum Key {
     Value,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// A script runs, for one name or for several.
-    Call {
-        names: Names,
-        call: Call,
-    },
-    /// Time passes.
-    Tick,
-    /// A connection that hears is there, or is gone.
-    Ear(Inbox, Ear),
-    /// All keys of all names are gone.
-    Forget,
-    /// A replica has what there is now.
-    Copy,
-    /// The server is replaced by that replica.
-    FailOver,
-    Delete(u8, Key),
-    /// A client of another kind takes a free lock, with a ttl of so many ticks or without.
-    Foreign(u8, Option<super::Ticks>),
+impl Call {
+    /// Who asks, in which mode and for how long; a release asks for no time.
+    pub fn asker(self) -> Option<(Owner, Mode, Ticks)> {
+        match self {
+            Call::Acquire(ask) => Some((ask.owner, ask.mode, ask.ttl)),
+            Call::Renew(ask) | Call::Downgrade { ask, .. } => Some((ask.owner, ask.mode, ask.ttl)),
+            Call::Release(ask) => Some((ask.owner, ask.mode, 0)),
+            Call::Adopt(ask) => Some((ask.owner, ask.mode, ask.ttl)),
+            Call::Permits | Call::Break => None,
+        }
+    }
 }
 
 impl Names {

@@ -18,7 +18,7 @@ mod several;
 use std::fmt::{self, Debug, Display};
 use std::str::FromStr;
 
-pub use self::event::{Answer, Call, Event, Key, Names, run};
+pub use self::event::{Answer, Call, Key, Names, run};
 use self::name::remove_first;
 pub use self::release::Released;
 

@@ -11,20 +11,15 @@
 
 #[path = "../../../../src/base/mod.rs"]
 mod base;
-#[path = "../scripts/corpus/mod.rs"]
-mod corpus;
 mod engine;
 mod play;
-#[path = "../scripts/random.rs"]
-mod random;
-#[path = "../scripts/steps.rs"]
-mod steps;
 
-use self::corpus::{of_all, play_all};
+use crosslock_protocol::corpus::{of_all, play_all};
+use crosslock_protocol::random::{play_random, steps_done};
+use crosslock_protocol::steps::of_one_name;
+
 use self::engine::subject::Place;
 use self::play::Play;
-use self::random::{play_random, steps_done};
-use self::steps::of_one_name;
 
 /// Plays random sequences.
 fn play(place: Place) {

@@ -1,21 +1,17 @@
 //! The model of the scripts next to the scripts of `lua/`, on a real server.
 
-mod corpus;
-mod place;
 mod play;
-mod random;
 mod replayer;
 mod rules;
-mod steps;
 
+use crosslock_protocol::corpus::{of_all, of_scripts, play_all};
+use crosslock_protocol::place::Place;
+use crosslock_protocol::random::{play_random, steps_done};
+use crosslock_protocol::steps::{INBOXES, NAMES, Sequence, of_one_name, of_several_names};
 use proptest::strategy::Strategy;
 
-use self::corpus::{of_all, of_scripts, play_all};
-use self::place::Place;
 use self::play::Play;
-use self::random::{play_random, steps_done};
 use self::replayer::Replayer;
-use self::steps::{INBOXES, NAMES, Sequence, of_one_name, of_several_names};
 
 /// Replays so many random sequences, of at least so many steps.
 fn replay(names: u8, amount: (u32, usize), sequences: impl Strategy<Value = Sequence>) {

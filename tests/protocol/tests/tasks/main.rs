@@ -10,8 +10,6 @@
 
 #[path = "../../../../src/base/mod.rs"]
 mod base;
-#[path = "../scripts/place.rs"]
-mod place;
 mod real;
 mod replay;
 mod steps;
