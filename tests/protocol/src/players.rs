@@ -4,7 +4,7 @@ use crate::server::{
     Acquire, Acquired, Adopt, Answer, Call, Message, Mode, Name, Names, Owner, Release, Renew,
     Ticks, Token, Wait,
 };
-use crate::steps::{At, Claim, Step};
+use crate::steps::{At, Claim, End, Step};
 
 pub struct Players {
     owners: Vec<Player>,
@@ -48,62 +48,67 @@ impl Players {
 
     /// What is asked for by a step that is a call, where that can be asked for.
     pub fn call(&mut self, all: &[Name], at: At, step: Step) -> Option<(Names, Call)> {
-        let one = Names::one(at);
-        Some(match step {
+        match step {
             Step::Ask {
                 owner,
                 ttl,
                 promise,
                 inbox,
             } => {
-                let claim = self.get(owner).claim;
-                let ask = Acquire {
-                    owner,
-                    ttl,
-                    mode: claim.mode,
-                    wait: promise.map(|promise| Wait { promise, inbox }),
-                    valued: claim.valued && claim.names.count == 1,
-                };
-                (claim.names, Call::Acquire(ask))
+                let wait = promise.map(|promise| Wait { promise, inbox });
+                Some(self.ask(owner, ttl, wait))
             }
             Step::Renew { owner, ttl } => {
                 let owner = who(all, at, owner);
-                (
-                    self.get(owner).claim.names,
-                    Call::Renew(self.renew(owner, ttl)),
-                )
+                let names = self.get(owner).claim.names;
+                Some((names, Call::Renew(self.renew(owner, ttl))))
             }
             Step::Release { owner, end, keep } => {
-                let owner = who(all, at, owner);
-                let player = self.get(owner);
-                let ask = Release {
-                    counter_after: player.token.map_or(0, |token| end.counter_after(token)),
-                    value: self.next_value(player),
-                    keep,
-                    ..Release::unknown(owner, player.held_as)
-                };
-                (player.claim.names, Call::Release(ask))
+                Some(self.release(who(all, at, owner), end, keep))
             }
-            Step::Downgrade { owner, more, ttl } => {
-                let owner = who(all, at, owner);
-                let (names, token) = (self.get(owner).claim.names, self.get(owner).token?);
-                if names.count > 1 {
-                    return None;
-                }
-                let (ask, counter_after) = (self.renew(owner, ttl), token + 2 * more + 1);
-                (names, Call::Downgrade { ask, counter_after })
-            }
+            Step::Downgrade { owner, more, ttl } => self.downgrade(who(all, at, owner), more, ttl),
             Step::Adopt {
                 owner,
                 from,
                 more,
                 ttl,
-            } => self.adopt(owner, who(all, at, from), more, ttl)?,
-            Step::Permits => (one, Call::Permits),
-            Step::Break => (one, Call::Break),
-            Step::Again(before) => *self.calls.iter().nth_back(before)?,
-            _ => return None,
-        })
+            } => self.adopt(owner, who(all, at, from), more, ttl),
+            Step::Permits => Some((Names::one(at), Call::Permits)),
+            Step::Break => Some((Names::one(at), Call::Break)),
+            Step::Again(before) => self.calls.iter().nth_back(before).copied(),
+            _ => None,
+        }
+    }
+
+    fn ask(&self, owner: Owner, ttl: Ticks, wait: Option<Wait>) -> (Names, Call) {
+        let claim = self.get(owner).claim;
+        let ask = Acquire {
+            owner,
+            ttl,
+            mode: claim.mode,
+            wait,
+            valued: claim.valued && claim.names.count == 1,
+        };
+        (claim.names, Call::Acquire(ask))
+    }
+
+    fn release(&mut self, owner: Owner, end: End, keep: Option<Ticks>) -> (Names, Call) {
+        let player = self.get(owner);
+        let ask = Release {
+            counter_after: player.token.map_or(0, |token| end.counter_after(token)),
+            value: self.next_value(player),
+            keep,
+            ..Release::unknown(owner, player.held_as)
+        };
+        (player.claim.names, Call::Release(ask))
+    }
+
+    fn downgrade(&mut self, owner: Owner, more: Token, ttl: Ticks) -> Option<(Names, Call)> {
+        let player = self.get(owner);
+        let (names, token) = (player.claim.names, player.token?);
+        let (ask, counter_after) = (self.renew(owner, ttl), token + 2 * more + 1);
+        let is_one = names.count == 1;
+        is_one.then_some((names, Call::Downgrade { ask, counter_after }))
     }
 
     fn renew(&mut self, owner: Owner, ttl: Ticks) -> Renew {

@@ -2,8 +2,8 @@
 
 use super::script::Script;
 use super::{
-    Acquire, Acquired, Messages, Mode, Name, Owner, Remaining, Says, Server, Taken, Ticks,
-    Token, Wait, Waiter,
+    Acquire, Acquired, Messages, Mode, Name, Owner, Remaining, Says, Server, Taken, Ticks, Token,
+    Wait, Waiter,
 };
 
 /// How often those in front whose heartbeat is overdue are dropped while a line grows.

@@ -344,19 +344,6 @@ impl Release {
     }
 }
 
-impl Renew {
-    /// Of one that stores nothing, and doesn't say what it was granted.
-    pub fn of(owner: Owner, ttl: Ticks, mode: Mode) -> Self {
-        Renew {
-            owner,
-            ttl,
-            mode,
-            value: None,
-            granted: 0,
-        }
-    }
-}
-
 impl Says {
     pub fn is_shared(self) -> bool {
         matches!(self, Says::Readers | Says::Permits(_))

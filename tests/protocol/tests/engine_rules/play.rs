@@ -181,16 +181,9 @@ impl Play {
         if !self.may(names, call) {
             return Ok(false);
         }
-        let (mut call, owner) = (call, owner_of(call));
+        let owner = owner_of(call);
         let (had, refused) = (self.is_held_by(owner, names), self.is_refused(owner, names));
-        if let Call::Release(ask) = &mut call {
-            let keeps = had && ask.counter_after > 0 && !self.kept.contains(&owner);
-            ask.keep = ask.keep.filter(|_| keeps);
-            self.kept.extend(ask.keep.map(|_| owner));
-        }
-        if let Call::Acquire(ask) = &mut call {
-            ask.wait = ask.wait.map(|_| HERE);
-        }
+        let call = self.as_here(call, had);
         let told = match call {
             Call::Adopt(ask) => self.told(ask.from),
             _ => self.told(owner),
@@ -207,14 +200,27 @@ impl Play {
         }
         match (call, token) {
             (Call::Acquire(ask), Some(token)) => self.granted(ask, names, token)?,
-            (Call::Acquire(_), None) => self.forget(owner),
-            (Call::Release(_), _) => self.forget(owner),
+            (Call::Acquire(_), None) | (Call::Release(_), _) => self.forget(owner),
             (Call::Downgrade { .. } | Call::Adopt(_), Some(token)) => {
                 self.passed(names, call, told, token)?;
             }
             _ => {}
         }
         Ok(true)
+    }
+
+    /// Without heartbeats and inboxes; and a lock stays taken once for an owner that `had` it.
+    fn as_here(&mut self, mut call: Call, had: bool) -> Call {
+        match &mut call {
+            Call::Acquire(ask) => ask.wait = ask.wait.map(|_| HERE),
+            Call::Release(ask) => {
+                let keeps = had && ask.counter_after > 0 && !self.kept.contains(&ask.owner);
+                ask.keep = ask.keep.filter(|_| keeps);
+                self.kept.extend(ask.keep.map(|_| ask.owner));
+            }
+            _ => {}
+        }
+        call
     }
 
     fn forget(&mut self, owner: Owner) {

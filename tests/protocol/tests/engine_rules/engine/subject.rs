@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crosslock_protocol::server::{Call, Mode, Names, Ticks, Token as ModelToken};
+use crosslock_protocol::server::{
+    Call, Mode, Names, Release as ReleaseCall, Ticks, Token as ModelToken,
+};
 
 use super::rules::{Entry, EntryState, NameState, PresenceId, Table, Values};
 use super::{Answer, Change, Outcome, Release, Request};
@@ -246,22 +248,7 @@ impl Subject {
                 Outcome::BROKEN => (Said::Broken, None),
                 renewed => (Said::done(renewed.is_done()), None),
             },
-            Call::Release(one) => {
-                let is_known = told.filter(|_| one.counter_after > 0);
-                // After a panic the counter is one more.
-                let ending = match is_known.map(|(token, _)| (one.counter_after - token) % 2) {
-                    None => Ending::Unknown,
-                    Some(0) => Ending::Panicked { last_used },
-                    Some(_) => Ending::Clean { last_used },
-                };
-                let release = Release {
-                    ending,
-                    keep: ticks(one.keep.unwrap_or(0)),
-                    ..Release::UNKNOWN
-                };
-                let released = self.change(ask, Change::Release(release));
-                (Said::done(released.is_done()), None)
-            }
+            Call::Release(one) => (self.release(ask, one, told, last_used), None),
             Call::Downgrade { .. } => {
                 let value = None;
                 passed_on(self.change(ask, Change::Downgrade { last_used, value }))
@@ -292,6 +279,22 @@ impl Subject {
             Answer::Taken { .. } => (Said::Taken, None),
             Answer::Broken => (Said::Broken, None),
         }
+    }
+
+    fn release(&mut self, ask: Ask, call: ReleaseCall, told: Told, last_used: u64) -> Said {
+        let is_known = told.filter(|_| call.counter_after > 0);
+        // After a panic the counter is one more.
+        let ending = match is_known.map(|(token, _)| (call.counter_after - token) % 2) {
+            None => Ending::Unknown,
+            Some(0) => Ending::Panicked { last_used },
+            Some(_) => Ending::Clean { last_used },
+        };
+        let release = Release {
+            ending,
+            keep: ticks(call.keep.unwrap_or(0)),
+            ..Release::UNKNOWN
+        };
+        Said::done(self.change(ask, Change::Release(release)).is_done())
     }
 
     fn renew(&mut self, ask: Ask) -> Outcome {

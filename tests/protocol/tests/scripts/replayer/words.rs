@@ -1,6 +1,8 @@
 //! How a server has what a model has.
 
-use crosslock_protocol::server::{BROADCAST, Message, Name, Owner, Says, Ticks, Token};
+use crosslock_protocol::server::{
+    BROADCAST, Counter, Lock, Message, Name, Owner, Says, Share, Ticks, Token, Waiter,
+};
 
 /// In milliseconds, as all that a server knows of time but its clock.
 pub(super) const TICK: i64 = 1_000_000;
@@ -104,58 +106,47 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
 
 /// What is to be seen of a name.
 pub(super) fn lines_of(name: &Name) -> Vec<String> {
-    let lock = name.lock.map(|lock| {
-        let lasts = lock
-            .lasts
-            .map_or("endless".to_owned(), |lasts| lasts.to_string());
-        format!("{} {lasts}", said(lock.says))
-    });
-    let counter = name.counter.map(|counter| {
-        let letter = |there: bool, letter| if there { letter } else { "" };
-        let (q, r) = (
-            letter(counter.letters.queue, "q"),
-            letter(counter.letters.readers, "r"),
-        );
-        format!("{}{q}{r}", counter.number)
-    });
-    let last = name.broken.iter().map(|one| one.lasts.to_string()).max();
-    let broken = name
-        .broken
-        .iter()
-        .map(|one| format!("{}:{}", one.lasts, &text_of(one.owner)[..ID]));
-    let waiters = name.waiters.iter().map(|one| {
-        let inbox = one
-            .inbox
-            .map_or(String::new(), |inbox| channel_of(inbox.into()));
-        format!(
-            "{} {} {} {} {inbox}",
-            text_of(one.owner),
-            one.overdue,
-            one.ttl,
-            one.mode
-        )
-    });
-    let shares = name.shares.iter().map(|one| {
-        let kept = if one.kept { "kept " } else { "" };
-        format!(
-            "{} {kept}{} {} {}",
-            one.count,
-            text_of(one.owner),
-            one.lasts,
-            one.token
-        )
-    });
+    let last = name.broken.iter().map(|one| one.lasts).max();
+    let last = last.map(|last| last.to_string()).into_iter();
+    let broken = name.broken.iter();
+    let broken = broken.map(|one| format!("{}:{}", one.lasts, &text_of(one.owner)[..ID]));
     let lasts = (!name.shares.is_empty()).then(|| format!("lasts {}", name.shares_last));
     sorted(vec![
-        lock.unwrap_or_default(),
-        counter.unwrap_or_default(),
-        joined(last.into_iter().chain(broken)),
+        name.lock.map_or(String::new(), lock_text),
+        name.counter.map_or(String::new(), counter_text),
+        joined(last.chain(broken)),
         joined(name.queue.iter().map(|owner| text_of(*owner))),
         joined(name.readers.iter().map(|owner| text_of(*owner))),
-        joined(waiters),
-        joined(shares.chain(lasts)),
+        joined(name.waiters.iter().map(waiter_text)),
+        joined(name.shares.iter().map(share_text).chain(lasts)),
         name.value.map_or(String::new(), |value| value.to_string()),
     ])
+}
+
+fn lock_text(lock: Lock) -> String {
+    let says = said(lock.says);
+    match lock.lasts {
+        Some(lasts) => format!("{says} {lasts}"),
+        None => format!("{says} endless"),
+    }
+}
+
+fn counter_text(counter: Counter) -> String {
+    let letter = |there: bool, letter| if there { letter } else { "" };
+    let queue = letter(counter.letters.queue, "q");
+    let readers = letter(counter.letters.readers, "r");
+    format!("{}{queue}{readers}", counter.number)
+}
+
+fn waiter_text(one: &Waiter) -> String {
+    let (owner, inbox) = (text_of(one.owner), one.inbox.map(usize::from));
+    let inbox = inbox.map(channel_of).unwrap_or_default();
+    format!("{owner} {} {} {} {inbox}", one.overdue, one.ttl, one.mode)
+}
+
+fn share_text(one: &Share) -> String {
+    let (owner, kept) = (text_of(one.owner), if one.kept { "kept " } else { "" });
+    format!("{} {kept}{owner} {} {}", one.count, one.lasts, one.token)
 }
 
 fn said(says: Says) -> String {
