@@ -37,7 +37,7 @@ check_header() {
       test="$(says "$name" test)"
       [[ "$test" =~ ^[a-z_]+\ [a-z0-9_:]+$ ]] || fail "$name.patch doesn't say which test of which target finds it"
       # A function, or a row of a table that a macro makes a function of.
-      git grep -qE "^ *((pub.*)?fn )?${test##*:}\(" -- src tests || fail "$name.patch names a test that isn't there: $test"
+      git grep -qE "^ *((pub.*)?fn )?${test##*[: ]}\(" -- src tests || fail "$name.patch names a test that isn't there: $test"
       ;;
   esac
 }
@@ -138,6 +138,7 @@ arguments_of() {
     lib) echo "-p crosslock --all-features --lib" ;;
     local_queue) echo "-p crosslock-local-queue --test local_queue" ;;
     cli) echo "-p crosslock-cli --test cli" ;;
+    engine_rules | scripts | tasks) echo "-p crosslock-protocol --test $1" ;;
     *) echo "-p crosslock-tests --all-features --test $1" ;;
   esac
 }

@@ -1,11 +1,10 @@
-//! A model of crosslock's protocol: what scripts, clients and the network between them may do, in every order.
+//! A model of the scripts in `lua/`, and what is played on it and on the real ones.
 //!
 //! See `docs/protocol_model.md` in the project's repository.
 
-pub mod checker;
-pub mod judge;
-pub mod mutant;
+pub mod corpus;
+pub mod place;
+pub mod players;
+pub mod random;
 pub mod server;
-pub mod setup;
-pub mod setups;
-pub mod world;
+pub mod steps;

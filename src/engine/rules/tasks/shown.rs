@@ -62,12 +62,9 @@ impl Tasks {
     }
 }
 
-/// What a model is compared by.
+/// What the scripts are compared by.
 #[cfg(test)]
-#[allow(
-    dead_code,
-    reason = "the model's tests have this file, too, and use it"
-)]
+#[allow(dead_code, reason = "`tests/protocol` has this file, too, and uses it")]
 impl Tasks {
     /// Who waits, and what each was told: `-`, `c`, or until when to sleep.
     pub(crate) fn shown_line(&self) -> Vec<(Arc<str>, String)> {

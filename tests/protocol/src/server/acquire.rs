@@ -2,10 +2,9 @@
 
 use super::script::Script;
 use super::{
-    Acquire, Acquired, Lock, Messages, Mode, Name, Owner, Remaining, Says, Server, Taken, Ticks,
-    Token, Wait, Waiter, remove_first,
+    Acquire, Acquired, Messages, Mode, Name, Owner, Remaining, Says, Server, Taken, Ticks, Token,
+    Wait, Waiter,
 };
-use crate::mutant::Mutant;
 
 /// How often those in front whose heartbeat is overdue are dropped while a line grows.
 const SWEEP: usize = 16;
@@ -14,10 +13,7 @@ impl Name {
     pub fn acquire(&mut self, ask: Acquire, server: Server<'_>, out: &mut Messages) -> Acquired {
         let value = ask.valued.then_some(self.value);
         let granted = |token| Acquired::Granted { token, value };
-        if let Some(token) = self.take_free(ask, server) {
-            return granted(token);
-        }
-        if self.refuses(ask.owner, server) {
+        if self.refuses_broken(ask.owner) {
             return Acquired::Broken;
         }
         let mut script = Script::new(self, server, out);
@@ -25,35 +21,6 @@ impl Name {
             Ok(token) => granted(token),
             Err(taken) => Acquired::Taken(taken),
         }
-    }
-
-    pub(super) fn refuses(&self, owner: Owner, server: Server<'_>) -> bool {
-        self.refuses_broken(owner) && server.mutant != Some(Mutant::BrokenComeBack)
-    }
-
-    /// An exclusive lock that was released, and for which nobody waits.
-    fn take_free(&mut self, ask: Acquire, server: Server<'_>) -> Option<Token> {
-        let counter = self.counter.as_mut()?;
-        let barges = server.mutant == Some(Mutant::LineIsIgnored);
-        let is_plain = (!counter.letters.any() && self.broken.is_empty()) || barges;
-        let is_free = self.lock.is_none() && counter.number % 2 == 0 && is_plain;
-        if !is_free || !ask.mode.is_exclusive() || server.mutant == Some(Mutant::TokenRepeated) {
-            return None;
-        }
-        let behind = counter.number < server.now && server.mutant != Some(Mutant::ClockIgnored);
-        let floor = if behind {
-            server.now
-        } else {
-            counter.number + 1
-        };
-        counter.number = floor + (1 - floor).rem_euclid(4);
-        let token = counter.number;
-        let endless = server.mutant == Some(Mutant::LockWithoutTtl);
-        self.lock = Some(Lock {
-            says: Says::Owner(ask.owner),
-            lasts: (!endless).then_some(ask.ttl),
-        });
-        Some(token)
     }
 }
 
@@ -65,7 +32,7 @@ impl Script<'_> {
         let mut remaining = None;
         let may_be_had = match lock {
             None => true,
-            Some(Says::Owner(owner)) => owner == ask.owner || self.is(Mutant::ReaderBesideWriter),
+            Some(Says::Owner(owner)) => owner == ask.owner,
             Some(says) => says.is_shared(),
         };
         if may_be_had {
@@ -124,8 +91,7 @@ impl Script<'_> {
         if token.is_some() {
             return token;
         }
-        let passes = ask.mode == Mode::EagerRead || self.is(Mutant::ReadersPassWriters);
-        if self.fits(mode) && (passes || !self.letters.queue) {
+        if self.fits(mode) && (ask.mode == Mode::EagerRead || !self.letters.queue) {
             self.leave(mode, ask.owner);
             return Some(self.grant(ask.owner, ask.ttl, mode));
         }
@@ -146,11 +112,6 @@ impl Script<'_> {
             mode,
             inbox: wait.inbox,
         });
-        if self.is(Mutant::HeartbeatLosesPlace) && !entered {
-            remove_first(self.keys.line_mut(mode), owner);
-            self.keys.line_mut(mode).push(owner);
-        }
-        self.keys.stays |= self.is(Mutant::LineWithoutTtl);
         let line = self.keys.line_mut(mode);
         // Or its line was lost.
         let is_new = entered || line.is_empty();

@@ -2,7 +2,6 @@
 
 use super::script::Script;
 use super::{Acquire, Adopt, Lock, Messages, Name, Says, Server, Token};
-use crate::mutant::Mutant;
 
 impl Name {
     /// Gives the new token, or 0 when the lease isn't the other owner's.
@@ -34,21 +33,10 @@ impl Script<'_> {
             };
             return self.take(again, ask.mode).unwrap_or(0);
         }
-        let is_its = self.held == Some(Says::Owner(ask.from));
-        let is_anyones =
-            self.is(Mutant::AnyLeaseIsAdopted) && matches!(self.held, Some(Says::Owner(_)));
-        if !is_anyones && (!is_its || self.stored >= ask.counter_after) {
+        if self.held != Some(Says::Owner(ask.from)) || self.stored >= ask.counter_after {
             return 0;
         }
-        self.stored = ask
-            .counter_after
-            .max(if is_anyones { self.stored + 1 } else { 0 });
-        if self.is(Mutant::AdoptionKeepsToken) {
-            self.stored -= 1;
-            self.set_lock(Says::Owner(ask.owner), ask.ttl);
-            self.write_counter();
-            return self.stored;
-        }
+        self.stored = ask.counter_after;
         self.grant(ask.owner, ask.ttl, ask.mode)
     }
 
@@ -57,11 +45,7 @@ impl Script<'_> {
             return 0;
         }
         let count = ask.mode.count();
-        let keeps =
-            self.is(Mutant::AdoptionKeepsOldOwner) && self.keys.has_share(ask.from, count, false);
-        if keeps {
-            // Both have it.
-        } else if self.keys.remove_share(ask.from, count, false) {
+        if self.keys.remove_share(ask.from, count, false) {
             if let Some(Says::Permits(out)) = self.held {
                 self.held = Some(Says::Permits(out - i16::from(count)));
             }

@@ -1,10 +1,7 @@
 //! `lua/lock/break.lua` and `lua/lib/broken.lua`: leases that somebody ends for whoever has them.
 
-use super::script::Script;
-use super::{
-    BROADCAST, Broke, BrokenLease, List, Message, Messages, Name, Owner, Says, Server, Ticks,
-};
-use crate::mutant::Mutant;
+use super::script::{HAND_OVERS, Script};
+use super::{BROADCAST, Broke, BrokenLease, Message, Messages, Name, Owner, Says, Server, Ticks};
 
 /// How long a lease is remembered that had no end: far longer than a model goes on.
 const DAY: Ticks = 86;
@@ -29,10 +26,7 @@ impl Name {
         script.held = None;
         script.name_broken(&owners);
         script.tell_broken(&owners);
-        let passes = script.is(Mutant::BreakPassesLine);
-        if !passes {
-            script.try_hand_on(!was_shared);
-        }
+        script.try_hand_on(!was_shared);
         if script.held.is_none() {
             script.keys.lock = None;
             if script.counted {
@@ -61,13 +55,13 @@ impl Name {
 
 impl Script<'_> {
     pub(super) fn is_broken(&self, owner: Owner) -> bool {
-        self.names_broken && self.keys.has_broken(owner) && !self.is(Mutant::BrokenComeBack)
+        self.names_broken && self.keys.has_broken(owner)
     }
 
     /// Who has the lock: what is answered, and the owners with the ends of their leases.
-    fn holders(&self, held: Says) -> (Broke, List<BrokenLease>) {
+    fn holders(&self, held: Says) -> (Broke, Vec<BrokenLease>) {
         let lease = |owner, lasts| BrokenLease { owner, lasts };
-        let (mut broke, mut owners) = (Broke::default(), List::new());
+        let (mut broke, mut owners) = (Broke::default(), Vec::new());
         match held {
             Says::Kept => {}
             Says::Foreign => broke.holders = 1,
@@ -100,22 +94,19 @@ impl Script<'_> {
             self.stored = stored + 1 + (class - stored - 1).rem_euclid(8);
         } else {
             let used = if self.is_abandoned() {
-                2 * self.server.hand_overs
+                2 * HAND_OVERS
             } else {
                 0
             };
             let floor = stored + used + 1;
             self.stored = floor + (5 - floor).rem_euclid(8);
         }
-        if self.is(Mutant::BreakIsClean) {
-            self.stored += self.stored.rem_euclid(2);
-        }
         self.counted = true;
     }
 
     /// Names the owners in the counter, and drops those whose leases would be over.
     fn name_broken(&mut self, owners: &[BrokenLease]) {
-        let mut broken: List<BrokenLease> = self.keys.broken.clone();
+        let mut broken: Vec<BrokenLease> = self.keys.broken.clone();
         if !self.names_broken {
             broken.clear();
         }

@@ -1,11 +1,11 @@
-//! What can happen to a server, as a model and a real one are told of it.
+//! The scripts, and what they answer.
 
 use super::adopt::adopt_all;
 use super::release::Released;
 use super::several::{acquire_all, release_all, renew_all};
 use super::{
-    Acquire, Acquired, Adopt, Broke, Ear, Inbox, Messages, Name, Release, Renew, Renewed, Server,
-    Token,
+    Acquire, Acquired, Adopt, Broke, Messages, Mode, Name, Owner, Release, Renew, Renewed, Server,
+    Ticks, Token,
 };
 
 /// A script and its arguments.
@@ -51,26 +51,17 @@ pub enum Key {
     Value,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// A script runs, for one name or for several.
-    Call {
-        names: Names,
-        call: Call,
-    },
-    /// Time passes.
-    Tick,
-    /// A connection that hears is there, or is gone.
-    Ear(Inbox, Ear),
-    /// All keys of all names are gone.
-    Forget,
-    /// A replica has what there is now.
-    Copy,
-    /// The server is replaced by that replica.
-    FailOver,
-    Delete(u8, Key),
-    /// A client of another kind takes a free lock, with a ttl of so many ticks or without.
-    Foreign(u8, Option<super::Ticks>),
+impl Call {
+    /// Who asks, in which mode and for how long; a release asks for no time.
+    pub fn asker(self) -> Option<(Owner, Mode, Ticks)> {
+        match self {
+            Call::Acquire(ask) => Some((ask.owner, ask.mode, ask.ttl)),
+            Call::Renew(ask) | Call::Downgrade { ask, .. } => Some((ask.owner, ask.mode, ask.ttl)),
+            Call::Release(ask) => Some((ask.owner, ask.mode, 0)),
+            Call::Adopt(ask) => Some((ask.owner, ask.mode, ask.ttl)),
+            Call::Permits | Call::Break => None,
+        }
+    }
 }
 
 impl Names {
@@ -87,10 +78,6 @@ impl Names {
         let first = usize::from(self.first);
         (first..first + usize::from(self.count)).contains(&name)
     }
-
-    pub fn meets(self, other: Names) -> bool {
-        self.first < other.first + other.count && other.first < self.first + self.count
-    }
 }
 
 /// Runs a script for these names: the one for one name, or the one for several.
@@ -98,8 +85,8 @@ pub fn run(names: &mut [Name], call: Call, server: Server<'_>, out: &mut Message
     match (call, names) {
         (Call::Acquire(ask), [name]) => Answer::Acquired(name.acquire(ask, server, out)),
         (Call::Acquire(ask), names) => Answer::Acquired(acquire_all(names, ask, server, out)),
-        (Call::Renew(ask), [name]) => Answer::Renewed(name.renew(ask, server)),
-        (Call::Renew(ask), names) => Answer::Renewed(renew_all(names, ask, server)),
+        (Call::Renew(ask), [name]) => Answer::Renewed(name.renew(ask)),
+        (Call::Renew(ask), names) => Answer::Renewed(renew_all(names, ask)),
         (Call::Release(ask), [name]) => Answer::Released(name.release(ask, server, out)),
         (Call::Release(ask), names) => Answer::Released(release_all(names, ask, server, out)),
         (Call::Downgrade { ask, counter_after }, names) => {
@@ -113,18 +100,6 @@ pub fn run(names: &mut [Name], call: Call, server: Server<'_>, out: &mut Message
 }
 
 impl Name {
-    pub fn has_key(&self, key: Key) -> bool {
-        match key {
-            Key::Lock => self.lock.is_some(),
-            Key::Counter => self.counter.is_some(),
-            Key::Queue => !self.queue.is_empty(),
-            Key::Readers => !self.readers.is_empty(),
-            Key::Waiters => !self.waiters.is_empty(),
-            Key::Shares => !self.shares.is_empty(),
-            Key::Value => self.value.is_some(),
-        }
-    }
-
     pub fn delete(&mut self, key: Key) {
         match key {
             Key::Lock => self.lock = None,

@@ -2,7 +2,6 @@
 
 use super::script::Script;
 use super::{Mode, Owner, Says, Share, Ticks, Token};
-use crate::mutant::Mutant;
 
 impl Script<'_> {
     /// Lets an owner in, and gives its token.
@@ -11,7 +10,7 @@ impl Script<'_> {
         if mode.is_exclusive() {
             self.set_lock(Says::Owner(owner), ttl);
             self.held = Some(Says::Owner(owner));
-        } else if self.held.is_some() && !self.is(Mutant::ReaderBesideWriter) {
+        } else if self.held.is_some() {
             self.join(share(owner, mode, ttl, self.stored));
         } else {
             self.open_to(share(owner, mode, ttl, self.stored), mode);

@@ -2,12 +2,11 @@
 
 use super::script::Script;
 use super::{Ear, Mode, Owner, Token, Waiter, remove_first};
-use crate::mutant::Mutant;
 
 impl Script<'_> {
     /// Takes an owner out of the line, if it is in it.
     pub(super) fn leave(&mut self, mode: Mode, owner: Owner) {
-        if !self.is(Mutant::PlaceIsKept) && self.keys.remove_waiter(owner) {
+        if self.keys.remove_waiter(owner) {
             remove_first(self.keys.line_mut(mode), owner);
         }
     }
@@ -26,9 +25,7 @@ impl Script<'_> {
                 self.keys.line_mut(mode).remove(0);
             }
             let waiter = self.keys.waiter(owner).copied();
-            let lives = |waiter: &Waiter| {
-                waiter.lives() || asking == Some(owner) || self.is(Mutant::OverdueStays)
-            };
+            let lives = |waiter: &Waiter| waiter.lives() || asking == Some(owner);
             if let Some(waiter) = waiter.filter(lives) {
                 return Some(waiter);
             }
@@ -78,7 +75,7 @@ impl Script<'_> {
             let ear = self.ear(next.inbox);
             let broken = self.is_broken(next.owner);
             let leaves = leaves || broken;
-            let is_there = asks || ear != Some(Ear::Gone) || self.is(Mutant::DeafAreServed);
+            let is_there = asks || ear != Some(Ear::Gone);
             if is_there && !leaves && !self.fits(next.mode) {
                 break;
             }
@@ -108,12 +105,11 @@ impl Script<'_> {
         } else {
             next.ttl.min(next.overdue)
         };
-        let told = next.inbox.filter(|_| !self.is(Mutant::GrantsAreNotTold));
         let is_full = next.inbox.is_some() && !is_overdue;
         let lasts = if is_full { next.ttl } else { left };
         let granted = self.grant(next.owner, lasts, next.mode);
         let token = if is_overdue { 0 } else { granted };
-        if let Some(inbox) = told
+        if let Some(inbox) = next.inbox
             && !self.publish(inbox, next.owner, token)
             && !is_overdue
         {

@@ -18,12 +18,9 @@ mod several;
 use std::fmt::{self, Debug, Display};
 use std::str::FromStr;
 
-use arrayvec::ArrayVec;
-
-pub use self::event::{Answer, Call, Event, Key, Names, run};
+pub use self::event::{Answer, Call, Key, Names, run};
 use self::name::remove_first;
 pub use self::release::Released;
-use crate::mutant::Mutant;
 
 /// A fencing token, or what a counter holds.
 pub type Token = i64;
@@ -34,13 +31,8 @@ pub type Owner = u8;
 /// The channel of a process: an index into what [`Server::ears`] says of them.
 pub type Inbox = u8;
 
-/// More of them than one name ever has in a model.
-pub const MOST: usize = 8;
-pub type List<T> = ArrayVec<T, MOST>;
-/// The owners in a queue. One whose entry among the waiters was deleted enters it once more.
-pub type Line = ArrayVec<Owner, { 2 * MOST }>;
 /// What was published, in order.
-pub type Messages = ArrayVec<Message, MOST>;
+pub type Messages = Vec<Message>;
 
 /// How a lock is wanted: as text it is what the scripts have, `x`, `w`, `r`, `R` or `<count>/<permits>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -129,18 +121,16 @@ pub struct Name {
     pub lock: Option<Lock>,
     pub counter: Option<Counter>,
     /// A part of the counter's key. Sorted by owner.
-    pub broken: List<BrokenLease>,
-    pub queue: Line,
-    pub readers: Line,
+    pub broken: Vec<BrokenLease>,
+    pub queue: Vec<Owner>,
+    pub readers: Vec<Owner>,
     /// Sorted by owner.
-    pub waiters: List<Waiter>,
+    pub waiters: Vec<Waiter>,
     /// Sorted by owner.
-    pub shares: List<Share>,
+    pub shares: Vec<Share>,
     /// How long the key of the shares lasts.
     pub shares_last: Ticks,
     pub value: Option<u16>,
-    /// Whether the queue, and who waits, were ever left without a ttl.
-    pub stays: bool,
 }
 
 /// Whether what is published to an inbox is heard.
@@ -173,9 +163,6 @@ pub struct Server<'a> {
     /// Its clock, in the unit of tokens.
     pub now: Token,
     pub ears: &'a [Ear],
-    /// How many hand-overs one lease may make.
-    pub hand_overs: Token,
-    pub mutant: Option<Mutant>,
 }
 
 /// The arguments of the acquire scripts.
@@ -353,19 +340,6 @@ impl Release {
             mode,
             value: None,
             keep: None,
-        }
-    }
-}
-
-impl Renew {
-    /// Of one that stores nothing, and doesn't say what it was granted.
-    pub fn of(owner: Owner, ttl: Ticks, mode: Mode) -> Self {
-        Renew {
-            owner,
-            ttl,
-            mode,
-            value: None,
-            granted: 0,
         }
     }
 }

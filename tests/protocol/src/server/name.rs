@@ -1,6 +1,6 @@
 //! The keys of one name, as the server's commands read and change them.
 
-use super::{Line, List, Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Token, Waiter};
+use super::{Lock, Mode, Name, Owner, Remaining, Says, Share, Ticks, Token, Waiter};
 
 impl Name {
     /// Lets time pass: what ends, ends; leases that are over stay until somebody looks, as on a server.
@@ -50,8 +50,8 @@ impl Name {
     }
 
     /// All that have it, alone or with others.
-    pub fn holders(&self) -> List<Owner> {
-        let mut holders = List::new();
+    pub fn holders(&self) -> Vec<Owner> {
+        let mut holders = Vec::new();
         holders.extend(self.owner());
         let shares = self.live_shares().filter(|share| !share.kept);
         holders.extend(shares.map(|share| share.owner));
@@ -74,7 +74,7 @@ impl Name {
         self.waiters.iter().find(|waiter| waiter.owner == owner)
     }
 
-    pub fn line(&self, mode: Mode) -> &Line {
+    pub fn line(&self, mode: Mode) -> &Vec<Owner> {
         if mode.is_read() {
             &self.readers
         } else {
@@ -82,7 +82,7 @@ impl Name {
         }
     }
 
-    pub(super) fn line_mut(&mut self, mode: Mode) -> &mut Line {
+    pub(super) fn line_mut(&mut self, mode: Mode) -> &mut Vec<Owner> {
         if mode.is_read() {
             &mut self.readers
         } else {
@@ -108,17 +108,10 @@ impl Name {
 
     /// HSET. Says whether the owner is new there.
     pub(super) fn set_waiter(&mut self, waiter: Waiter) -> bool {
-        let at = self.waiters.partition_point(|one| one.owner < waiter.owner);
-        if self
-            .waiters
-            .get(at)
-            .is_some_and(|one| one.owner == waiter.owner)
-        {
-            self.waiters[at] = waiter;
-            return false;
-        }
-        self.waiters.insert(at, waiter);
-        true
+        let was_there = self.remove_waiter(waiter.owner);
+        self.waiters.push(waiter);
+        self.waiters.sort_unstable();
+        !was_there
     }
 
     /// HDEL.
@@ -127,34 +120,33 @@ impl Name {
         at.map(|at| self.waiters.remove(at)).is_some()
     }
 
+    fn share_at(&self, owner: Owner, count: u8, kept: bool) -> Option<usize> {
+        let is_it = |one: &Share| (one.owner, one.count, one.kept) == (owner, count, kept);
+        self.shares.iter().position(is_it)
+    }
+
     /// ZADD. Says whether it is new there.
     pub(super) fn set_share(&mut self, share: Share) -> bool {
-        let id = |one: &Share| (one.owner, one.count, one.kept);
-        let at = self.shares.partition_point(|one| id(one) < id(&share));
-        if self.shares.get(at).is_some_and(|one| id(one) == id(&share)) {
-            self.shares[at] = share;
-            return false;
-        }
-        self.shares.insert(at, share);
-        true
+        let was_there = self.remove_share(share.owner, share.count, share.kept);
+        self.shares.push(share);
+        self.shares.sort_unstable();
+        !was_there
     }
 
     /// ZREM.
     pub(super) fn remove_share(&mut self, owner: Owner, count: u8, kept: bool) -> bool {
-        let is_it = |one: &Share| (one.owner, one.count, one.kept) == (owner, count, kept);
-        let at = self.shares.iter().position(is_it);
+        let at = self.share_at(owner, count, kept);
         at.map(|at| self.shares.remove(at)).is_some()
     }
 
     pub(super) fn has_share(&self, owner: Owner, count: u8, kept: bool) -> bool {
-        let is_it = |one: &Share| (one.owner, one.count, one.kept) == (owner, count, kept);
-        self.shares.iter().any(is_it)
+        self.share_at(owner, count, kept).is_some()
     }
 
     /// The token by which an owner shares it; 0 if it doesn't.
     pub(super) fn token_of_share(&self, owner: Owner, count: u8) -> Token {
-        let is_it = |one: &&Share| (one.owner, one.count, one.kept) == (owner, count, false);
-        self.shares.iter().find(is_it).map_or(0, |one| one.token)
+        let at = self.share_at(owner, count, false);
+        at.map_or(0, |at| self.shares[at].token)
     }
 
     /// When the last lease of those that share is over.
@@ -164,7 +156,7 @@ impl Name {
 }
 
 /// LREM of the first.
-pub(super) fn remove_first(line: &mut Line, owner: Owner) {
+pub(super) fn remove_first(line: &mut Vec<Owner>, owner: Owner) {
     if let Some(at) = line.iter().position(|one| *one == owner) {
         line.remove(at);
     }

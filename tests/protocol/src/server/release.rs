@@ -2,7 +2,6 @@
 
 use super::script::Script;
 use super::{Messages, Mode, Name, Owner, Release, Says, Server, Share, Ticks, Token};
-use crate::mutant::Mutant;
 
 /// What the release scripts answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,9 +37,7 @@ impl Script<'_> {
         let anew = ask.counter_after > 0 && self.stored >= ask.counter_after;
         let knows_token = ask.counter_after > 0 && !anew;
         self.look();
-        let is_its = self.held == Some(Says::Owner(ask.owner));
-        let is_anyones = matches!(self.held, Some(Says::Owner(_)));
-        if !(is_its || is_anyones && self.is(Mutant::AnyoneReleases)) {
+        if self.held != Some(Says::Owner(ask.owner)) {
             return self.leave_exclusive(ask);
         }
         self.count_release(knows_token.then_some(ask.counter_after));
@@ -50,7 +47,7 @@ impl Script<'_> {
             self.write_counter();
             self.wake();
         } else {
-            if self.letters.any() && !self.is(Mutant::NobodyIsLetIn) {
+            if self.letters.any() {
                 self.hand_on(None, true, Some(ask.owner));
             }
             if self.held.is_none() {
@@ -60,7 +57,7 @@ impl Script<'_> {
                 }
             }
         }
-        if anew && !self.is(Mutant::AnewIsDone) {
+        if anew {
             return Released::Unclear;
         }
         self.keys.value = ask.value.or(self.keys.value);
@@ -70,16 +67,9 @@ impl Script<'_> {
     /// What the counter says after the release of one that knows its token, or of one that gives up.
     fn count_release(&mut self, counter_after: Option<Token>) {
         match counter_after {
-            Some(_) if self.is(Mutant::CounterSetBack) => self.stored -= 8,
             Some(counter) => self.stored = counter,
-            None if self.stored.rem_euclid(4) == 1 && !self.is(Mutant::GiveUpAbandons) => {
-                self.stored += 1;
-            }
-            None if self.is(Mutant::GiveUpForgets) => self.stored += self.stored.rem_euclid(2),
+            None if self.stored.rem_euclid(4) == 1 => self.stored += 1,
             None => {}
-        }
-        if self.is(Mutant::PanicIsClean) {
-            self.stored += self.stored.rem_euclid(2);
         }
     }
 
@@ -96,9 +86,6 @@ impl Script<'_> {
             }
             return Released::NotOwner;
         }
-        if self.is(Mutant::ReleaseIsAlwaysOk) {
-            return Released::Done;
-        }
         match self.stored.cmp(&ask.counter_after) {
             _ if !self.counted => Released::NotOwner,
             std::cmp::Ordering::Less => Released::NotOwner,
@@ -112,7 +99,7 @@ impl Script<'_> {
         let is_shared = self.keys.lock.is_some_and(|lock| lock.says.is_shared());
         let token = self.keys.token_of_share(ask.owner, count);
         let is_anew = is_shared && ask.counter_after > 0 && token >= ask.counter_after;
-        let done = if is_anew && !self.is(Mutant::AnewIsDone) {
+        let done = if is_anew {
             Released::Unclear
         } else {
             Released::Done
@@ -135,10 +122,8 @@ impl Script<'_> {
         }
         if self.letters.any() {
             self.leave(ask.mode, ask.owner);
-            if !self.is(Mutant::NobodyIsLetIn) {
-                let after_exclusive = self.held.is_none() && self.was_exclusive();
-                self.hand_on(None, after_exclusive, None);
-            }
+            let after_exclusive = self.held.is_none() && self.was_exclusive();
+            self.hand_on(None, after_exclusive, None);
         }
         match (was_held, ask.counter_after) {
             (true, _) => done,

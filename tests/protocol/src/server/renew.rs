@@ -1,36 +1,27 @@
 //! `lua/lock/renew.lua`, `lua/lock/downgrade.lua` and `lua/semaphore/permits.lua`.
 
 use super::script::Script;
-use super::{Lock, Messages, Mode, Name, Owner, Renew, Renewed, Says, Server, Token};
-use crate::mutant::Mutant;
+use super::{Lock, Messages, Mode, Name, Renew, Renewed, Says, Server, Token};
 
 impl Name {
-    pub fn renew(&mut self, ask: Renew, server: Server<'_>) -> Renewed {
+    pub fn renew(&mut self, ask: Renew) -> Renewed {
         let is_its = if ask.mode.is_exclusive() {
-            self.renew_exclusive(ask, server)
+            self.renew_exclusive(ask)
         } else {
-            self.renew_shared(ask, server)
+            self.renew_shared(ask)
         };
-        self.renewed(ask.owner, is_its, server)
-    }
-
-    pub(super) fn renewed(&self, owner: Owner, is_its: bool, server: Server<'_>) -> Renewed {
-        let ignored = server.mutant == Some(Mutant::BrokenAreRenewed);
-        match (is_its, self.has_broken(owner)) {
+        match (is_its, self.has_broken(ask.owner)) {
             (true, _) => Renewed::Done,
-            (false, true) if ignored => Renewed::Done,
             (false, true) => Renewed::Broken,
             (false, false) => Renewed::NotOwner,
         }
     }
 
     /// Whether the lock is the owner's.
-    fn renew_exclusive(&mut self, ask: Renew, server: Server<'_>) -> bool {
-        let recreates = server.mutant == Some(Mutant::RenewalRecreates);
+    fn renew_exclusive(&mut self, ask: Renew) -> bool {
         let stored = self.counter.map_or(0, |counter| counter.number);
-        let is_anew =
-            ask.granted > 0 && stored > ask.granted && server.mutant != Some(Mutant::AnewIsRenewed);
-        if (self.owner() != Some(ask.owner) || is_anew) && !recreates {
+        let is_anew = ask.granted > 0 && stored > ask.granted;
+        if self.owner() != Some(ask.owner) || is_anew {
             return false;
         }
         if ask.ttl > 0 {
@@ -43,7 +34,7 @@ impl Name {
         true
     }
 
-    fn renew_shared(&mut self, ask: Renew, server: Server<'_>) -> bool {
+    fn renew_shared(&mut self, ask: Renew) -> bool {
         let Some(lock) = self.lock.filter(|lock| lock.says.is_shared()) else {
             return false;
         };
@@ -51,11 +42,10 @@ impl Name {
         let is_its = |one: &&mut super::Share| {
             (one.owner, one.count, one.kept) == (owner, count, false) && one.lasts > 0
         };
-        let compares = ask.granted > 0 && server.mutant != Some(Mutant::AnewIsRenewed);
         let Some(share) = self.shares.iter_mut().find(is_its) else {
             return false;
         };
-        if compares && share.token != ask.granted {
+        if ask.granted > 0 && share.token != ask.granted {
             return false;
         }
         if ask.ttl > 0 {

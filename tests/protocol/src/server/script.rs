@@ -4,10 +4,9 @@ use super::{
     Counter, Ear, Inbox, Letters, Lock, Message, Messages, Mode, Name, Owner, Says, Server, Ticks,
     Token,
 };
-use crate::mutant::Mutant;
 
-/// What the next token has to be.
-const CLASSES: Token = 8;
+/// How many hand-overs inside its process one lease may make.
+pub(super) const HAND_OVERS: Token = 1024;
 
 pub(super) struct Script<'a> {
     pub(super) keys: &'a mut Name,
@@ -44,10 +43,6 @@ impl<'a> Script<'a> {
             counted,
             held: None,
         }
-    }
-
-    pub(super) fn is(&self, mutant: Mutant) -> bool {
-        self.server.mutant == Some(mutant)
     }
 
     // What is held
@@ -89,13 +84,9 @@ impl<'a> Script<'a> {
     pub(super) fn fits(&self, mode: Mode) -> bool {
         match (self.held, mode) {
             (None, _) => true,
-            (Some(Says::Permits(_)), _) if self.is(Mutant::PermitsNotCounted) => {
-                matches!(mode, Mode::Permits { .. })
-            }
             (Some(Says::Permits(out)), Mode::Permits { count, of }) => {
                 out + i16::from(count) <= i16::from(of)
             }
-            (Some(Says::Owner(_)), mode) if self.is(Mutant::ReaderBesideWriter) => mode.is_read(),
             (Some(Says::Readers), mode) => mode.is_read(),
             _ => false,
         }
@@ -115,16 +106,17 @@ impl<'a> Script<'a> {
     }
 
     pub(super) fn set_lock(&mut self, says: Says, lasts: Ticks) {
-        let endless = self.is(Mutant::LockWithoutTtl);
-        let lasts = (!endless).then_some(lasts);
-        self.keys.lock = Some(Lock { says, lasts });
+        self.keys.lock = Some(Lock {
+            says,
+            lasts: Some(lasts),
+        });
     }
 
     // Tokens
 
     /// Whether the last that was let in is an exclusive holder, which didn't release.
     pub(super) fn is_abandoned(&self) -> bool {
-        self.stored.rem_euclid(2) == 1 && self.stored.rem_euclid(CLASSES) != 7
+        self.stored.rem_euclid(2) == 1 && self.stored.rem_euclid(8) != 7
     }
 
     /// The same, or that holder released it and let in nobody: a lock that stays taken for a time leaves such a number.
@@ -133,21 +125,13 @@ impl<'a> Script<'a> {
     }
 
     pub(super) fn next_token(&self, shares: bool) -> Token {
-        let used = if self.is_abandoned() && !self.is(Mutant::HandOversNotSkipped) {
-            2 * self.server.hand_overs
+        let used = if self.is_abandoned() {
+            2 * HAND_OVERS
         } else {
             0
         };
-        let mut floor = self.stored + used + 1;
-        if !self.is(Mutant::ClockIgnored) {
-            floor = floor.max(self.server.now);
-        }
-        if self.is(Mutant::TokenRepeated) && self.stored > 0 {
-            floor = self.stored;
-        }
-        let forgets = self.is(Mutant::AbandonmentNotTold)
-            || (shares && self.is(Mutant::ReaderTakesAbandonment));
-        if self.stored.rem_euclid(2) == 1 && !forgets {
+        let floor = (self.stored + used + 1).max(self.server.now);
+        if self.stored.rem_euclid(2) == 1 {
             let class = if shares { 7 } else { 3 };
             return floor + (class - floor).rem_euclid(8);
         }

@@ -5,7 +5,6 @@ use super::{
     Acquire, Acquired, Counter, Messages, Mode, Name, Release, Remaining, Renew, Renewed, Server,
     Taken, Token,
 };
-use crate::mutant::Mutant;
 
 pub fn acquire_all(
     names: &mut [Name],
@@ -15,14 +14,13 @@ pub fn acquire_all(
 ) -> Acquired {
     let knows = |name: &&Name| name.owner() == Some(ask.owner) || name.waiter(ask.owner).is_some();
     let mut known = names.iter().filter(knows).count();
-    let keeps = server.mutant == Some(Mutant::SomeAreKept);
-    if known > 0 && known < names.len() && !keeps {
+    if known > 0 && known < names.len() {
         leave_all(names, ask, server, out);
         known = 0;
     }
     let mut asked = ask_all(names, ask, server, out);
     let lost_place = !asked.is_broken && (asked.entered || is_stuck(names, &asked));
-    if ask.wait.is_some() && asked.taken.is_some() && known > 0 && lost_place && !keeps {
+    if ask.wait.is_some() && asked.taken.is_some() && known > 0 && lost_place {
         leave_all(names, ask, server, out);
         known = 0;
         asked = ask_all(names, ask, server, out);
@@ -55,9 +53,6 @@ fn answer(
     taken.stood = known > 0;
     if tokens.iter().any(Option::is_some) {
         taken.length = 0;
-        if server.mutant == Some(Mutant::SomeAreEnough) {
-            return Acquired::Granted { token, value: None };
-        }
     }
     Acquired::Taken(taken)
 }
@@ -176,16 +171,16 @@ pub fn release_all(
     released
 }
 
-pub fn renew_all(names: &mut [Name], ask: Renew, server: Server<'_>) -> Renewed {
+pub fn renew_all(names: &mut [Name], ask: Renew) -> Renewed {
     let look = Renew { ttl: 0, ..ask };
     for name in names.iter_mut() {
-        let renewed = name.renew(look, server);
+        let renewed = name.renew(look);
         if renewed != Renewed::Done {
             return renewed;
         }
     }
     for name in names {
-        name.renew(ask, server);
+        name.renew(ask);
     }
     Renewed::Done
 }

@@ -1,5 +1,4 @@
-//! The rules of delay queues: what holds in all their states, with lost and late messages; and the scripts of
-//! `lua/task/` beside them, on a real server.
+//! The rules of delay queues beside the scripts of `lua/task/`, on a real server.
 
 #![allow(
     dead_code,
@@ -11,12 +10,8 @@
 
 #[path = "../../../../src/base/mod.rs"]
 mod base;
-mod model;
-#[path = "../scripts/place.rs"]
-mod place;
 mod real;
 mod replay;
-mod states;
 mod steps;
 #[path = "../../../../src/engine/rules/tasks/mod.rs"]
 mod tasks;

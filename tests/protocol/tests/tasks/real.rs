@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crosslock_protocol::place::Place;
 use redis::{Connection, Value, cmd};
 
-use super::place::Place;
 use super::tasks::Micros;
 
 pub(super) const SECOND: Micros = 1_000_000;

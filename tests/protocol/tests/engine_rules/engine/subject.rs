@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crosslock_protocol::server::{Mode, Names, Ticks};
+use crosslock_protocol::server::{
+    Call, Mode, Names, Release as ReleaseCall, Ticks, Token as ModelToken,
+};
 
 use super::rules::{Entry, EntryState, NameState, PresenceId, Table, Values};
-use super::{Answer, Change, Grant, Outcome, Release, Request};
+use super::{Answer, Change, Outcome, Release, Request};
 use crate::base::claim::{self, Claim, Prefer, Stored};
 use crate::base::clock::BootInstant;
 use crate::base::error::Result;
@@ -18,7 +20,7 @@ use crate::base::token::{Ending, Token};
 pub(crate) struct Subject {
     keys: Vec<Key>,
     table: Table,
-    pub(crate) now: BootInstant,
+    now: BootInstant,
     as_in: Place,
 }
 
@@ -43,14 +45,54 @@ pub(crate) struct Seen {
 
 /// An owner's claim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
-    pub(crate) owner: u8,
-    pub(crate) names: Names,
-    pub(crate) mode: Mode,
-    pub(crate) ttl: Ticks,
+struct Ask {
+    owner: u8,
+    names: Names,
+    mode: Mode,
+    ttl: Ticks,
 }
 
-pub(crate) fn ticks(count: Ticks) -> Duration {
+/// What an owner was told of its lease: the token by the model, and that by the rules.
+pub(crate) type Told = Option<(ModelToken, u64)>;
+
+/// So many permits there are, when it is asked how many are free.
+pub(crate) const OF: u32 = 8;
+
+/// What the model and the rules answer alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Granted,
+    Taken,
+    Broken,
+    Done,
+    No,
+    /// So many permits.
+    Free(u32),
+    /// So many leases.
+    Broke(usize),
+}
+
+impl Said {
+    pub(crate) fn done(is_done: bool) -> Self {
+        if is_done { Said::Done } else { Said::No }
+    }
+}
+
+/// The last token by the rules that was used under a lease, as a call tells it by the model's.
+pub(crate) fn last_used(call: Call, told: Told) -> u64 {
+    let after = match call {
+        Call::Release(ask) => ask.counter_after,
+        Call::Downgrade { counter_after, .. } => counter_after,
+        Call::Adopt(ask) => ask.counter_after,
+        _ => 0,
+    };
+    told.map_or(0, |(token, its)| {
+        let used = after - token - 1;
+        its + used.unsigned_abs() / 2 * 2
+    })
+}
+
+fn ticks(count: Ticks) -> Duration {
     Duration::from_secs(count.unsigned_abs().into())
 }
 
@@ -109,7 +151,11 @@ impl Subject {
         &self.keys[first..first + usize::from(names.count)]
     }
 
-    fn call<T>(&mut self, ask: Ask, call: impl FnOnce(&mut Table, Request<'_>) -> Result<T>) -> T {
+    fn request<T>(
+        &mut self,
+        ask: Ask,
+        call: impl FnOnce(&mut Table, Request<'_>) -> Result<T>,
+    ) -> T {
         let (claim, owner) = (
             claim(self.keys_of(ask.names), ask.mode),
             numbered(ask.owner),
@@ -129,7 +175,7 @@ impl Subject {
     }
 
     fn change(&mut self, ask: Ask, change: Change<'_>) -> Outcome {
-        self.call(ask, |table, request| {
+        self.request(ask, |table, request| {
             table.change(request, change, &mut NoValues)
         })
     }
@@ -144,7 +190,7 @@ impl Subject {
             _ => None,
         })?;
         self.table.get_mut(&self.keys[at])?.has_seen(token.number);
-        self.renew(ask).then_some(token)
+        self.renew(ask).is_done().then_some(token)
     }
 
     fn states(&self) -> Vec<NameState> {
@@ -186,22 +232,72 @@ impl Subject {
         self.as_in == Place::GivingFile
     }
 
-    pub(crate) fn acquire(&mut self, ask: Ask, waits: bool) -> Answer {
-        if let Some(token) = self.see(ask) {
-            return Answer::Granted(Grant {
-                token,
-                value: None,
-                since: self.now,
-            });
+    /// Calls the rules as the model is called. Gives the token as well, if there is one.
+    pub(crate) fn call(&mut self, names: Names, call: Call, told: Told) -> (Said, Option<u64>) {
+        let (owner, mode, ttl) = call.asker().unwrap_or((0, Mode::Exclusive, 0));
+        let ask = Ask {
+            owner,
+            names,
+            mode,
+            ttl,
+        };
+        let last_used = last_used(call, told);
+        match call {
+            Call::Acquire(one) => self.acquire(ask, one.wait.is_some()),
+            Call::Renew(_) => match self.renew(ask) {
+                Outcome::BROKEN => (Said::Broken, None),
+                renewed => (Said::done(renewed.is_done()), None),
+            },
+            Call::Release(one) => (self.release(ask, one, told, last_used), None),
+            Call::Downgrade { .. } => {
+                let value = None;
+                passed_on(self.change(ask, Change::Downgrade { last_used, value }))
+            }
+            Call::Adopt(one) => {
+                let from = &numbered(one.from);
+                passed_on(self.change(ask, Change::Adopt { from, last_used }))
+            }
+            Call::Permits => {
+                let key = &self.keys_of(names)[0];
+                (Said::Free(self.table.free_permits(key, OF, self.now)), None)
+            }
+            Call::Break => {
+                let key = self.keys_of(names)[0].clone();
+                let broken = self.table.at(self.now).break_lock(&key);
+                self.write_down();
+                (Said::Broke(broken.holders.len()), None)
+            }
         }
-        self.call(ask, |table, request| table.ask(request, waits, &NoValues))
     }
 
-    pub(crate) fn renew(&mut self, ask: Ask) -> bool {
-        self.renewal(ask).is_done()
+    fn acquire(&mut self, ask: Ask, waits: bool) -> (Said, Option<u64>) {
+        if let Some(token) = self.see(ask) {
+            return (Said::Granted, Some(token.number));
+        }
+        match self.request(ask, |table, request| table.ask(request, waits, &NoValues)) {
+            Answer::Granted(grant) => (Said::Granted, Some(grant.token.number)),
+            Answer::Taken { .. } => (Said::Taken, None),
+            Answer::Broken => (Said::Broken, None),
+        }
     }
 
-    pub(crate) fn renewal(&mut self, ask: Ask) -> Outcome {
+    fn release(&mut self, ask: Ask, call: ReleaseCall, told: Told, last_used: u64) -> Said {
+        let is_known = told.filter(|_| call.counter_after > 0);
+        // After a panic the counter is one more.
+        let ending = match is_known.map(|(token, _)| (call.counter_after - token) % 2) {
+            None => Ending::Unknown,
+            Some(0) => Ending::Panicked { last_used },
+            Some(_) => Ending::Clean { last_used },
+        };
+        let release = Release {
+            ending,
+            keep: ticks(call.keep.unwrap_or(0)),
+            ..Release::UNKNOWN
+        };
+        Said::done(self.change(ask, Change::Release(release)).is_done())
+    }
+
+    fn renew(&mut self, ask: Ask) -> Outcome {
         let change = match ask.ttl {
             0 => Change::Verify,
             _ => Change::Renew,
@@ -209,38 +305,8 @@ impl Subject {
         self.change(ask, change)
     }
 
-    pub(crate) fn release(&mut self, ask: Ask, ending: Ending, keep: Ticks) -> bool {
-        let release = Release {
-            ending,
-            keep: ticks(keep),
-            ..Release::UNKNOWN
-        };
-        self.change(ask, Change::Release(release)).is_done()
-    }
-
-    pub(crate) fn downgrade(&mut self, ask: Ask, last_used: u64) -> Option<Token> {
-        let value = None;
-        let downgrade = Change::Downgrade { last_used, value };
-        token_of(self.change(ask, downgrade))
-    }
-
-    pub(crate) fn adopt(&mut self, ask: Ask, from: u8, last_used: u64) -> Option<Token> {
-        let from = &numbered(from);
-        token_of(self.change(ask, Change::Adopt { from, last_used }))
-    }
-
-    pub(crate) fn free_permits(&self, at: u8, of: u8) -> u32 {
-        let key = &self.keys[usize::from(at)];
-        self.table.free_permits(key, of.into(), self.now)
-    }
-
-    /// Gives how many had it, and whose leases have ended.
-    pub(crate) fn break_lock(&mut self, at: u8) -> (usize, Vec<u8>) {
-        let key = &self.keys[usize::from(at)];
-        let broken = self.table.at(self.now).break_lock(key);
-        self.write_down();
-        let owners = broken.owners.iter().map(number_of);
-        (broken.holders.len(), owners.collect())
+    pub(crate) fn tick(&mut self) {
+        self.now = self.now.plus(ticks(1));
     }
 
     /// The process of an owner has ended.
@@ -308,10 +374,10 @@ fn number(entry: &Entry) -> Option<u8> {
     entry.owner.as_ref().map(number_of)
 }
 
-fn token_of(outcome: Outcome) -> Option<Token> {
+fn passed_on(outcome: Outcome) -> (Said, Option<u64>) {
     match outcome {
-        Outcome::Done(done) => done.token,
-        Outcome::Gone(_) => None,
+        Outcome::Done(done) => (Said::Granted, done.token.map(|token| token.number)),
+        Outcome::Gone(_) => (Said::No, None),
     }
 }
 

@@ -4,24 +4,22 @@
 //! The scripts are those of `lua/`, as they are. A tick is far longer than a sequence takes, so that nothing ends by
 //! itself; where the model's time passes, all deadlines of the real server are moved.
 
-mod keys;
+mod calls;
 mod real;
 mod words;
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use arrayvec::ArrayVec;
-use crosslock_protocol::mutant::Mutant;
+use crosslock_protocol::place::Place;
 use crosslock_protocol::server::{
-    Answer, Call, Ear, Event, Lock, Messages, Name, Names, Says, Server, Ticks, Token, run,
+    Answer, Call, Ear, Lock, Messages, Name, Names, Says, Server, Token, run,
 };
+use crosslock_protocol::steps::{At, Step};
 
-use self::keys::Seen;
 use self::real::Real;
-use crate::place::Place;
+use self::words::{Seen, lines_of, published};
 
-pub(crate) const HAND_OVERS: Token = 1024;
 /// How many of the last events are told of when something differs.
 const TOLD: usize = 15;
 
@@ -33,13 +31,11 @@ pub(crate) struct Replayer {
     copies: Vec<Name>,
     /// The real server's clock when it was looked at last, in microseconds.
     now: Token,
-    /// What is wrong with the model, on purpose.
-    mutant: Option<Mutant>,
-    events: VecDeque<(Event, Option<Answer>)>,
+    events: VecDeque<String>,
 }
 
 /// What became of a call, the same in the model and on the real server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub(crate) struct Outcome {
     /// All names, afterwards.
     pub(crate) names: Vec<Name>,
@@ -49,22 +45,14 @@ pub(crate) struct Outcome {
 
 impl Replayer {
     /// A server that knows nothing of these names, and a connection for each inbox.
-    pub(crate) fn start(names: usize, inboxes: usize) -> Self {
-        Replayer::start_at(Place::real(), names, inboxes)
-    }
-
-    /// The same on that server.
-    pub(crate) fn start_at(server: Place, names: usize, inboxes: usize) -> Self {
-        let mut replayer = Replayer {
+    pub(crate) fn start(server: Place, names: usize, inboxes: usize) -> Self {
+        Replayer {
             real: Real::start(server, names, inboxes),
             names: vec![Name::default(); names],
             copies: vec![Name::default(); names],
             now: 0,
-            mutant: None,
             events: VecDeque::new(),
-        };
-        replayer.start_anew();
-        replayer
+        }
     }
 
     /// The same, on the server that runs already.
@@ -78,10 +66,6 @@ impl Replayer {
         self.copies.fill(Name::default());
         self.now = self.real.look().micros;
         self.events.clear();
-    }
-
-    pub(crate) fn break_model(&mut self, mutant: Mutant) {
-        self.mutant = Some(mutant);
     }
 
     pub(crate) fn names(&self) -> &[Name] {
@@ -99,66 +83,46 @@ impl Replayer {
         }
     }
 
-    /// Lets it happen to both.
-    ///
-    /// # Panics
-    ///
-    /// If they differ afterwards.
-    pub(crate) fn step(&mut self, event: Event) {
-        let done = self.try_step(event);
-        done.unwrap_or_else(|difference| panic!("{difference}"));
-    }
-
-    /// The same; says what differs.
-    pub(crate) fn try_step(&mut self, event: Event) -> Result<(), String> {
-        self.suffer(event);
-        self.note(event, None);
-        let seen = self.real.look();
-        self.now = seen.micros;
-        if seen.names != self.names {
-            return Err(self.differs(event, "nothing", "nothing", &self.names, &seen.names));
-        }
-        Ok(())
-    }
-
     /// Runs the script, then the model with each moment at which it may have run.
-    pub(crate) fn try_call(&mut self, names: Names, call: Call) -> Result<Outcome, String> {
-        let event = Event::Call { names, call };
+    pub(crate) fn call(&mut self, names: Names, call: Call) -> Result<Outcome, String> {
         let heard = self.real.run(names, call);
+        self.note(format!("{names:?} {call:?} -> {:?}", heard.answer));
         let before = std::mem::replace(&mut self.now, heard.seen.micros);
-        let mut nows = moments(before, &heard.seen);
-        let outcome = nows.find_map(|now| {
+        let outcome = moments(before, &heard.seen).find_map(|now| {
             let outcome = self.model(names, call, now);
-            let agrees = outcome.names == heard.seen.names
-                && outcome.answer == heard.answer
-                && outcome.messages == heard.messages;
+            let agrees = outcome.answer == heard.answer
+                && outcome
+                    .names
+                    .iter()
+                    .map(lines_of)
+                    .eq(heard.seen.names.iter().cloned())
+                && outcome
+                    .messages
+                    .iter()
+                    .map(published)
+                    .eq(heard.messages.iter().cloned());
             agrees.then_some(outcome)
         });
-        self.note(event, Some(heard.answer));
-        match outcome {
-            Some(outcome) => {
-                self.names.clone_from(&outcome.names);
-                Ok(outcome)
-            }
-            None => {
-                let outcome = self.model(names, call, self.now);
-                let model = format!("{:?} {:?}", outcome.answer, outcome.messages);
-                let server = format!("{:?} {:?}", heard.answer, heard.messages);
-                Err(self.differs(event, &model, &server, &outcome.names, &heard.seen.names))
-            }
-        }
+        let Some(outcome) = outcome else {
+            let outcome = self.model(names, call, self.now);
+            let model = format!("{:?} {:?}", outcome.answer, outcome.messages);
+            let server = format!("{:?} {:?}", heard.answer, heard.messages);
+            let text = format!("the model answers  {model}\nthe server answers {server}\n");
+            return Err(text + &self.differs(&outcome.names, &heard.seen));
+        };
+        self.names.clone_from(&outcome.names);
+        Ok(outcome)
     }
 
     fn model(&self, which: Names, call: Call, now: Token) -> Outcome {
-        let mut names = self.names.clone();
-        let mut messages = Messages::new();
-        let server = Server {
-            now,
-            ears: self.ears(),
-            hand_overs: HAND_OVERS,
-            mutant: self.mutant,
-        };
-        let answer = run(which.of(&mut names), call, server, &mut messages);
+        let (mut names, mut messages) = (self.names.clone(), Messages::new());
+        let ears = self.ears();
+        let answer = run(
+            which.of(&mut names),
+            call,
+            Server { now, ears },
+            &mut messages,
+        );
         Outcome {
             names,
             answer,
@@ -166,65 +130,52 @@ impl Replayer {
         }
     }
 
-    /// What nobody asked for.
-    fn suffer(&mut self, event: Event) {
-        match event {
-            Event::Call { .. } => unreachable!("it is asked for"),
-            Event::Tick => {
-                self.real.tick();
+    /// Lets happen what nobody asked for.
+    pub(crate) fn suffer(&mut self, at: At, step: Step) -> Result<(), String> {
+        let before = self.names.clone();
+        match step {
+            Step::Tick => {
                 let all = self.names.iter_mut().chain(&mut self.copies);
                 all.for_each(Name::tick);
             }
-            Event::Ear(inbox, ear) => self.real.hear(inbox, ear),
-            Event::Forget => {
-                self.real.forget();
-                self.names.fill(Name::default());
+            Step::Forget => self.names.fill(Name::default()),
+            Step::Copy => self.copies.clone_from(&self.names),
+            Step::FailOver => self.names.clone_from(&self.copies),
+            Step::Delete(key) => self.names[usize::from(at)].delete(key),
+            Step::Foreign(lasts) => {
+                let says = Says::Foreign;
+                let lock = &mut self.names[usize::from(at)].lock;
+                lock.get_or_insert(Lock { says, lasts });
             }
-            Event::Copy => {
-                self.real.copy();
-                self.copies.clone_from(&self.names);
-            }
-            Event::FailOver => {
-                self.real.fail_over();
-                self.names.clone_from(&self.copies);
-            }
-            Event::Delete(name, key) => {
-                self.real.delete(name, key);
-                self.names[usize::from(name)].delete(key);
-            }
-            Event::Foreign(name, ttl) => self.lock_foreign(name, ttl),
+            _ => {}
         }
-    }
-
-    fn lock_foreign(&mut self, name: u8, lasts: Option<Ticks>) {
-        self.real.lock_foreign(name, lasts);
-        self.names[usize::from(name)].lock.get_or_insert(Lock {
-            says: Says::Foreign,
-            lasts,
-        });
-    }
-
-    fn note(&mut self, event: Event, answer: Option<Answer>) {
-        if self.events.len() == TOLD {
-            self.events.pop_front();
+        self.real.suffer(at, step);
+        self.note(format!("{at} {step:?}"));
+        let seen = self.real.look();
+        self.now = seen.micros;
+        if self
+            .names
+            .iter()
+            .map(lines_of)
+            .eq(seen.names.iter().cloned())
+        {
+            return Ok(());
         }
-        self.events.push_back((event, answer));
+        let after = std::mem::replace(&mut self.names, before);
+        Err(self.differs(&after, &seen))
     }
 
-    fn differs(
-        &self,
-        event: Event,
-        model: &str,
-        server: &str,
-        model_names: &[Name],
-        server_names: &[Name],
-    ) -> String {
-        let mut text = format!("model and server differ after {event:?}\n");
-        text += &format!("the model answers  {model}\nthe server answers {server}\n");
-        let pairs = self.names.iter().zip(model_names).zip(server_names);
-        for (at, ((before, model), server)) in pairs.enumerate() {
+    fn note(&mut self, event: String) {
+        self.events.truncate(TOLD - 1);
+        self.events.push_front(event);
+    }
+
+    fn differs(&self, model: &[Name], server: &Seen) -> String {
+        let mut text = "model and server differ\n".to_owned();
+        let names = self.names.iter().zip(model).zip(&server.names);
+        for (at, ((before, model), server)) in names.enumerate() {
             let _ = writeln!(text, "name {at} before:       {before:?}");
-            let _ = writeln!(text, "       in the model:  {model:?}");
+            let _ = writeln!(text, "       in the model:  {:?}", lines_of(model));
             let _ = writeln!(text, "       on the server: {server:?}");
         }
         text + &self.history()
@@ -232,20 +183,19 @@ impl Replayer {
 
     /// Says that what both agree about breaks a rule.
     pub(crate) fn breaks(&self, rule: &str, before: &[Name]) -> String {
-        let mut text = format!("model and server agree, but: {rule}\n");
-        for (at, (before, after)) in before.iter().zip(&self.names).enumerate() {
-            let _ = writeln!(text, "name {at} before: {before:?}");
-            let _ = writeln!(text, "       after:  {after:?}");
-        }
-        text + &self.history()
+        let (after, history) = (&self.names, self.history());
+        format!(
+            "model and server agree, but: {rule}\nbefore: {before:?}\nafter:  {after:?}\n{history}"
+        )
     }
 
     fn history(&self) -> String {
-        let mut text = format!("heard: {:?}; the last events:\n", self.ears());
-        for (event, answer) in &self.events {
-            let _ = writeln!(text, "  {event:?} -> {answer:?}");
-        }
-        text
+        let events: Vec<_> = self.events.iter().rev().cloned().collect();
+        let ears = self.ears();
+        format!(
+            "heard: {ears:?}; the last events:\n  {}\n",
+            events.join("\n  ")
+        )
     }
 }
 
@@ -254,14 +204,10 @@ impl Replayer {
 fn moments(before: Token, seen: &Seen) -> impl Iterator<Item = Token> {
     const NEXT: [Token; 6] = [0, 1, 4, 8, 12, 16];
     let after = seen.micros.max(before);
-    let mut likely: ArrayVec<Token, 24> = ArrayVec::new();
-    for counter in seen.names.iter().filter_map(|name| name.counter) {
-        for back in NEXT {
-            let now = (counter.number - back).clamp(before, after);
-            if !likely.contains(&now) && likely.try_push(now).is_err() {
-                break;
-            }
-        }
-    }
+    let likely = seen
+        .counters()
+        .flat_map(|counter| NEXT.map(|back| counter - back));
+    let mut likely: Vec<_> = likely.map(|now| now.clamp(before, after)).collect();
+    likely.dedup();
     likely.into_iter().chain(before..=after)
 }

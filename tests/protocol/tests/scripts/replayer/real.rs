@@ -1,14 +1,13 @@
 //! A real server, and the scripts on it.
 
-use crosslock_protocol::server::{
-    Answer, BROADCAST, Call, Ear, Inbox, Key, Messages, Names, Ticks,
-};
+use crosslock_protocol::place::Place;
+use crosslock_protocol::server::{Answer, Call, Ear, Inbox, Key, Names};
+use crosslock_protocol::steps::{At, Step};
 use redis::{Cmd, Connection, FromRedisValue, Script, Value, cmd};
-
-use super::keys::{BROKEN, FOREIGN, KEYS, Seen, TICK, channel_of, copies_of, inbox_of, keys_of};
-use super::words::{Request, answer_of, message_of, millis};
-use crate::place::Place;
 use support::scripts::{ALL, text, whole};
+
+use super::calls::{answer_of, request};
+use super::words::{BROKEN, FOREIGN, KEYS, Seen, TICK, channel_of, keys_of, millis};
 
 const LOOK: &str = include_str!("look.lua");
 const TICK_BY: &str = include_str!("tick.lua");
@@ -38,7 +37,8 @@ pub(super) struct Real {
 /// What there was to see of a call.
 pub(super) struct Heard {
     pub(super) answer: Answer,
-    pub(super) messages: Messages,
+    /// Channels, and what was published there.
+    pub(super) messages: Vec<(String, String)>,
     pub(super) seen: Seen,
 }
 
@@ -52,6 +52,7 @@ impl Real {
         };
         let digests = ALL.map(whole).into_iter().map(&mut load).collect();
         let [look, tick, copy] = [LOOK, TICK_BY, COPY].map(|code| load(code.to_owned()));
+        let keys_of = |kind| (0..names).map(move |name| keys_of(kind, name)).collect();
         let mut real = Real {
             scripts: server.connection(),
             subscriber: server.connection(),
@@ -60,8 +61,8 @@ impl Real {
             look,
             tick,
             copy,
-            names: (0..names).map(keys_of).collect(),
-            copies: (0..names).map(copies_of).collect(),
+            names: keys_of("name"),
+            copies: keys_of("copy"),
             ears: vec![Ear::Hears; inboxes],
             _server: server,
         };
@@ -75,18 +76,14 @@ impl Real {
 
     /// Runs a script, and looks at what it leaves.
     pub(super) fn run(&mut self, names: Names, call: Call) -> Heard {
-        let request = Request::of(names, call);
-        let passed = if request.valued { KEYS } else { KEYS - 1 };
-        let first = usize::from(names.first);
-        let keys = &self.names[first..first + usize::from(names.count)];
-        let keys = keys.iter().flat_map(|keys| keys[..passed].to_vec());
-        let keys: Vec<_> = keys.collect();
-        let digest = &self.digests[request.verb as usize];
-        let script = script(digest, &keys, &request.arguments);
+        let (verb, arguments, valued) = request(names, call);
+        let passed = if valued { KEYS } else { KEYS - 1 };
+        let keys = names.of(&mut self.names).iter();
+        let keys: Vec<_> = keys.flat_map(|keys| keys[..passed].to_vec()).collect();
+        let script = script(&self.digests[verb as usize], &keys, &arguments);
         let mut end = cmd("PUBLISH");
         end.arg(END).arg("");
-        let look = self.look_command();
-        let commands = [&script, &look, &end];
+        let commands = [&script, &self.look_command(), &end];
         let [answer, seen, _] = together(&mut self.scripts, commands);
         Heard {
             answer: answer_of(call, &answer),
@@ -96,7 +93,7 @@ impl Real {
     }
 
     fn look_command(&self) -> Cmd {
-        script(&self.look, self.names.as_flattened(), &[])
+        script(&self.look, self.names.as_flattened(), &[TICK.to_string()])
     }
 
     pub(super) fn look(&mut self) -> Seen {
@@ -108,23 +105,24 @@ impl Real {
     // Messages
 
     /// What those hear to whom a connection leads.
-    fn messages(&mut self) -> Messages {
-        let mut messages = Messages::new();
+    fn messages(&mut self) -> Vec<(String, String)> {
+        let mut messages = Vec::new();
         loop {
             let parts = hear(&mut self.subscriber);
             let [_, channel, message] = &parts[..] else {
                 panic!("no message: {parts:?}");
             };
-            if text(channel) == END {
+            let channel = text(channel).to_owned();
+            if channel == END {
                 // Those of one break, in the order of their leases' ends: in a model they end together.
-                let told = messages.iter().take_while(|one| one.inbox == BROADCAST);
+                let told = messages.iter().take_while(|(channel, _)| channel == BROKEN);
                 let told = told.count();
-                messages[..told].sort_unstable_by_key(|one| one.owner);
+                messages[..told].sort_unstable();
                 return messages;
             }
-            let ear = self.ears.get(usize::from(inbox_of(text(channel))));
-            if ear.is_none_or(|ear| *ear == Ear::Hears) {
-                messages.push(message_of(text(channel), text(message)));
+            let mut ears = self.ears.iter().enumerate();
+            if ears.all(|(inbox, ear)| *ear == Ear::Hears || channel_of(inbox) != channel) {
+                messages.push((channel, text(message).to_owned()));
             }
         }
     }
@@ -172,58 +170,45 @@ impl Real {
         ask::<()>(&mut self.admin, cmd("DEL").arg(keys.as_flattened()));
     }
 
-    pub(super) fn forget(&mut self) {
-        ask::<()>(&mut self.admin, cmd("DEL").arg(self.names.as_flattened()));
-    }
-
-    pub(super) fn delete(&mut self, name: u8, key: Key) {
-        let at = match key {
-            Key::Lock => 0,
-            Key::Counter => 1,
-            Key::Queue => 2,
-            Key::Waiters => 3,
-            Key::Readers => 4,
-            Key::Shares => 5,
-            Key::Value => 6,
+    pub(super) fn suffer(&mut self, at: At, step: Step) {
+        let all = [&self.names[..], &self.copies].concat();
+        let copied = [&self.copies[..], &self.names].concat();
+        let keys = &self.names[usize::from(at)];
+        let command = match step {
+            Step::Ear(inbox, ear) => return self.hear(inbox, ear),
+            Step::Tick => script(&self.tick, all.as_flattened(), &[TICK.to_string()]),
+            Step::Forget => cmd("DEL").arg(self.names.as_flattened()).clone(),
+            Step::Copy => script(&self.copy, copied.as_flattened(), &[]),
+            Step::FailOver => script(&self.copy, all.as_flattened(), &[]),
+            Step::Delete(key) => cmd("DEL").arg(&keys[place_of(key)]).clone(),
+            Step::Foreign(lasts) => {
+                let mut set = cmd("SET");
+                set.arg(&keys[0]).arg(FOREIGN).arg("NX");
+                if let Some(lasts) = lasts {
+                    set.arg("PX").arg(millis(lasts));
+                }
+                set
+            }
+            call => unreachable!("{call:?} is asked for"),
         };
-        let key = &self.names[usize::from(name)][at];
-        ask::<()>(&mut self.admin, cmd("DEL").arg(key));
+        ask::<()>(&mut self.admin, &command);
     }
+}
 
-    pub(super) fn lock_foreign(&mut self, name: u8, lasts: Option<Ticks>) {
-        let lock = &self.names[usize::from(name)][0];
-        let mut set = cmd("SET");
-        set.arg(lock).arg(FOREIGN).arg("NX");
-        if let Some(lasts) = lasts {
-            set.arg("PX").arg(millis(lasts));
-        }
-        ask::<()>(&mut self.admin, &set);
-    }
-
-    pub(super) fn tick(&mut self) {
-        let keys = [&self.names[..], &self.copies].concat();
-        let tick = [TICK.to_string()];
-        evaluate(&mut self.admin, &self.tick, keys.as_flattened(), &tick);
-    }
-
-    pub(super) fn copy(&mut self) {
-        let keys = [&self.copies[..], &self.names].concat();
-        evaluate(&mut self.admin, &self.copy, keys.as_flattened(), &[]);
-    }
-
-    pub(super) fn fail_over(&mut self) {
-        let keys = [&self.names[..], &self.copies].concat();
-        evaluate(&mut self.admin, &self.copy, keys.as_flattened(), &[]);
+fn place_of(key: Key) -> usize {
+    match key {
+        Key::Lock => 0,
+        Key::Counter => 1,
+        Key::Queue => 2,
+        Key::Waiters => 3,
+        Key::Readers => 4,
+        Key::Shares => 5,
+        Key::Value => 6,
     }
 }
 
 fn ask<T: FromRedisValue>(connection: &mut Connection, command: &Cmd) -> T {
     command.query(connection).expect("a command of the test")
-}
-
-fn evaluate(connection: &mut Connection, digest: &str, keys: &[String], arguments: &[String]) {
-    let command = script(digest, keys, arguments);
-    ask::<()>(connection, &command);
 }
 
 fn script(digest: &str, keys: &[String], arguments: &[String]) -> Cmd {

@@ -1,200 +1,164 @@
-//! What scripts are asked, and what they answer.
+//! How a server has what a model has.
 
 use crosslock_protocol::server::{
-    Acquire, Acquired, Answer, Broke, Call, Message, Names, Release, Released, Remaining, Renewed,
-    Taken, Ticks, Token,
+    BROADCAST, Counter, Lock, Message, Name, Owner, Says, Share, Ticks, Token, Waiter,
 };
-use redis::Value;
 
-use super::keys::{
-    BROKEN, ENDLESS, TICK, channel_of, holder_of, inbox_of, number, owner_of, text_of, ticks,
-};
-use support::scripts::{self, Verb};
+/// In milliseconds, as all that a server knows of time but its clock.
+pub(super) const TICK: i64 = 1_000_000;
+pub(super) const FOREIGN: &str = "foreign";
+/// The channel on which all hear of leases that were broken.
+pub(super) const BROKEN: &str = "inbox:broken";
+/// How many keys a name has, in the order of the scripts.
+pub(super) const KEYS: usize = 7;
+/// How many lines tell of a name: the lock, the counter, broken leases, both queues, waiters, shares and the value.
+const LINES: usize = 8;
+const COUNTER: usize = 1;
+/// The parts of these lines have no order.
+const SETS: [usize; 3] = [2, 5, 6];
 
-/// One of the scripts, its arguments, and whether the key of the value is among its keys.
-pub(super) struct Request {
-    pub(super) verb: Verb,
-    pub(super) arguments: Vec<String>,
-    pub(super) valued: bool,
+/// All that a server holds, and its clock in microseconds.
+pub(super) struct Seen {
+    pub(super) micros: Token,
+    pub(super) names: Vec<Vec<String>>,
 }
 
-impl Request {
-    pub(super) fn of(names: Names, call: Call) -> Self {
-        let request = match call {
-            Call::Acquire(ask) => Request::acquire(ask),
-            Call::Renew(ask) => {
-                let start = [text_of(ask.owner), millis(ask.ttl), ask.mode.to_string()];
-                let mut request = Request::change(Verb::Renew, start, ask.value);
-                if ask.granted > 0 {
-                    request.arguments.resize(4, String::new());
-                    request.arguments.push(ask.granted.to_string());
-                }
-                request
-            }
-            Call::Release(ask) => Request::release(ask),
-            Call::Downgrade { ask, counter_after } => {
-                let counter = counter_after.to_string();
-                let start = [text_of(ask.owner), counter, millis(ask.ttl)];
-                Request::change(Verb::Downgrade, start, ask.value)
-            }
-            Call::Permits => Request::plain(Verb::Permits, Vec::new()),
-            Call::Adopt(ask) => {
-                let (owner, mode) = (text_of(ask.owner), ask.mode.to_string());
-                let (from, counter) = (text_of(ask.from), ask.counter_after.to_string());
-                let arguments = vec![owner, millis(ask.ttl), mode, from, counter];
-                Request::plain(Verb::Adopt, arguments)
-            }
-            Call::Break => Request::plain(Verb::Break, vec![BROKEN.to_owned()]),
-        };
-        if names.count > 1 {
-            return request.for_several();
-        }
-        request
-    }
+/// The keys of a name; or, of a `copy`, of what a replica has of it.
+pub(super) fn keys_of(kind: &str, name: usize) -> [String; KEYS] {
+    let suffixes = [
+        "",
+        ":fence",
+        ":queue",
+        ":waiters",
+        ":read_queue",
+        ":holders",
+        ":value",
+    ];
+    suffixes.map(|suffix| format!("{{{kind}:{name}}}{suffix}"))
+}
 
-    /// What has nothing to do with the value.
-    fn plain(verb: Verb, arguments: Vec<String>) -> Self {
-        Request {
-            verb,
-            arguments,
-            valued: false,
-        }
-    }
+/// How long an owner's id is, which begins it.
+const ID: usize = "00000000-0000-4000-8000-000000000000".len();
 
-    fn acquire(ask: Acquire) -> Self {
-        let mut arguments = vec![text_of(ask.owner), millis(ask.ttl), ask.mode.to_string()];
-        if let Some(wait) = ask.wait {
-            let inbox = wait.inbox.map(|inbox| channel_of(inbox.into()));
-            arguments.extend([millis(wait.promise), inbox.unwrap_or_default()]);
-        }
-        Request {
-            verb: Verb::Acquire,
-            arguments,
-            valued: ask.valued,
-        }
-    }
+pub(super) fn text_of(owner: Owner) -> String {
+    format!("{owner:08x}-0000-4000-8000-000000000000/host/{owner}/main")
+}
 
-    fn release(ask: Release) -> Self {
-        let counter = ask.counter_after.to_string();
-        let start = [text_of(ask.owner), counter, ask.mode.to_string()];
-        let mut request = Request::change(Verb::Release, start, ask.value);
-        if let Some(keep) = ask.keep {
-            request.arguments.resize(4, String::new());
-            request.arguments.push(millis(keep));
-        }
-        request
-    }
+/// As those that wait are told who holds a lock: without what proves that it is the owner.
+pub(super) fn public_text_of(owner: Owner) -> String {
+    text_of(owner)[ID + 1..].to_owned()
+}
 
-    /// What writes the value, if there is one.
-    fn change(verb: Verb, start: [String; 3], value: Option<u16>) -> Self {
-        let text = value.map(|value| value.to_string());
-        Request {
-            verb,
-            arguments: start.into_iter().chain(text).collect(),
-            valued: value.is_some(),
-        }
-    }
+pub(super) fn channel_of(inbox: usize) -> String {
+    format!("inbox:{inbox}")
+}
 
-    fn for_several(self) -> Self {
-        assert!(!self.valued, "several names have no value");
-        let verb = match self.verb {
-            Verb::Acquire => Verb::AcquireAll,
-            Verb::Renew => Verb::RenewAll,
-            Verb::Release => Verb::ReleaseAll,
-            Verb::Adopt => Verb::AdoptAll,
-            other => panic!("{other:?} is for one name"),
-        };
-        Request { verb, ..self }
-    }
+/// Its channel, and what is published there.
+pub(super) fn published(message: &Message) -> (String, String) {
+    let channel = match message.inbox {
+        BROADCAST => BROKEN.to_owned(),
+        inbox => channel_of(inbox.into()),
+    };
+    (
+        channel,
+        format!("{} {}", text_of(message.owner), message.token),
+    )
 }
 
 pub(super) fn millis(ticks: Ticks) -> String {
     (i64::from(ticks) * TICK).to_string()
 }
 
-pub(super) fn answer_of(call: Call, answer: &Value) -> Answer {
-    match (call, answer) {
-        (Call::Acquire(_), answer) => Answer::Acquired(acquired(answer)),
-        (Call::Renew(_), Value::Int(0)) => Answer::Renewed(Renewed::NotOwner),
-        (Call::Renew(_), Value::Int(1)) => Answer::Renewed(Renewed::Done),
-        (Call::Renew(_), Value::Int(2)) => Answer::Renewed(Renewed::Broken),
-        (Call::Release(_), Value::Int(0)) => Answer::Released(Released::NotOwner),
-        (Call::Release(_), Value::Int(1)) => Answer::Released(Released::Done),
-        (Call::Release(_), Value::Int(2)) => Answer::Released(Released::Unclear),
-        (Call::Release(_), Value::Int(3)) => Answer::Released(Released::Broken),
-        (Call::Downgrade { .. }, Value::Int(token)) => Answer::Downgraded(*token),
-        (Call::Permits, Value::Int(out)) => {
-            Answer::Permits((*out).try_into().expect("a few permits"))
+impl Seen {
+    /// Reads what `look.lua` gives.
+    pub(super) fn of(text: &str) -> Self {
+        let mut lines = text.split('\n').map(str::to_owned);
+        let micros = lines.next().expect("the clock");
+        let lines: Vec<_> = lines.collect();
+        Seen {
+            micros: micros.parse().expect("a time"),
+            names: lines
+                .chunks(LINES)
+                .map(|name| sorted(name.to_vec()))
+                .collect(),
         }
-        (Call::Adopt(_), Value::Int(token)) => Answer::Adopted(*token),
-        (Call::Break, Value::Array(parts)) => Answer::Broke(broke(&parts[1])),
-        (call, answer) => panic!("{call:?} isn't answered by {answer:?}"),
+    }
+
+    /// What the counters hold.
+    pub(super) fn counters(&self) -> impl Iterator<Item = Token> {
+        let digits = |name: &Vec<String>| {
+            let counter = &name[COUNTER];
+            let end = counter.find(|one: char| !one.is_ascii_digit());
+            counter[..end.unwrap_or(counter.len())].parse().ok()
+        };
+        self.names.iter().filter_map(digits)
     }
 }
 
-/// How many had the lock, and the token of one that had it for itself.
-fn broke(holders: &Value) -> Broke {
-    let Value::Array(holders) = holders else {
-        panic!("no holders: {holders:?}");
-    };
-    let token_of = |holder: &Value| match holder {
-        Value::Array(parts) => match parts[3] {
-            Value::Int(token) => token,
-            ref other => panic!("no token: {other:?}"),
-        },
-        other => panic!("no holder: {other:?}"),
-    };
-    let is_exclusive = |token: &Token| token % 4 == 1 || token % 8 == 3;
-    let token = holders.iter().map(token_of).find(is_exclusive);
-    Broke {
-        holders: holders.len().try_into().expect("a few holders"),
-        token: token.unwrap_or(0),
+fn sorted(mut lines: Vec<String>) -> Vec<String> {
+    for at in SETS {
+        let mut parts: Vec<_> = lines[at].split('|').collect();
+        parts.sort_unstable();
+        lines[at] = parts.join("|");
+    }
+    lines
+}
+
+/// What is to be seen of a name.
+pub(super) fn lines_of(name: &Name) -> Vec<String> {
+    let last = name.broken.iter().map(|one| one.lasts).max();
+    let last = last.map(|last| last.to_string()).into_iter();
+    let broken = name.broken.iter();
+    let broken = broken.map(|one| format!("{}:{}", one.lasts, &text_of(one.owner)[..ID]));
+    let lasts = (!name.shares.is_empty()).then(|| format!("lasts {}", name.shares_last));
+    sorted(vec![
+        name.lock.map_or(String::new(), lock_text),
+        name.counter.map_or(String::new(), counter_text),
+        joined(last.chain(broken)),
+        joined(name.queue.iter().map(|owner| text_of(*owner))),
+        joined(name.readers.iter().map(|owner| text_of(*owner))),
+        joined(name.waiters.iter().map(waiter_text)),
+        joined(name.shares.iter().map(share_text).chain(lasts)),
+        name.value.map_or(String::new(), |value| value.to_string()),
+    ])
+}
+
+fn lock_text(lock: Lock) -> String {
+    let says = said(lock.says);
+    match lock.lasts {
+        Some(lasts) => format!("{says} {lasts}"),
+        None => format!("{says} endless"),
     }
 }
 
-fn acquired(answer: &Value) -> Acquired {
-    let token = |number: u64| Token::try_from(number).expect("a token");
-    match scripts::Acquired::of(answer) {
-        scripts::Acquired::Token(granted) => Acquired::Granted {
-            token: token(granted),
-            value: None,
-        },
-        scripts::Acquired::Valued(granted, value) => Acquired::Granted {
-            token: token(granted),
-            value: Some(value.map(|value| number(&value))),
-        },
-        scripts::Acquired::Taken {
-            remaining,
-            counter,
-            stood,
-            known,
-            length,
-            holder,
-        } => Acquired::Taken(Taken {
-            remaining: remaining_of(remaining),
-            counter: token(counter),
-            stood,
-            known,
-            length: length.try_into().expect("a short line"),
-            holder: holder.map(|holder| holder_of(&holder)),
-        }),
-        scripts::Acquired::Broken => Acquired::Broken,
+fn counter_text(counter: Counter) -> String {
+    let letter = |there: bool, letter| if there { letter } else { "" };
+    let queue = letter(counter.letters.queue, "q");
+    let readers = letter(counter.letters.readers, "r");
+    format!("{}{queue}{readers}", counter.number)
+}
+
+fn waiter_text(one: &Waiter) -> String {
+    let (owner, inbox) = (text_of(one.owner), one.inbox.map(usize::from));
+    let inbox = inbox.map(channel_of).unwrap_or_default();
+    format!("{owner} {} {} {} {inbox}", one.overdue, one.ttl, one.mode)
+}
+
+fn share_text(one: &Share) -> String {
+    let (owner, kept) = (text_of(one.owner), if one.kept { "kept " } else { "" });
+    format!("{} {kept}{owner} {} {}", one.count, one.lasts, one.token)
+}
+
+fn said(says: Says) -> String {
+    match says {
+        Says::Owner(owner) => text_of(owner),
+        Says::Foreign => FOREIGN.to_owned(),
+        Says::Readers => "crosslock:readers".to_owned(),
+        Says::Permits(out) => format!("crosslock:permits {out}"),
+        Says::Kept => "crosslock:kept".to_owned(),
     }
 }
 
-fn remaining_of(left: i64) -> Remaining {
-    match left {
-        ENDLESS => Remaining::Endless,
-        0.. => Remaining::Ticks(ticks(left)),
-        _ => Remaining::Absent,
-    }
-}
-
-pub(super) fn message_of(channel: &str, text: &str) -> Message {
-    let (owner, token) = text.split_once(' ').expect("an owner and a token");
-    Message {
-        inbox: inbox_of(channel),
-        owner: owner_of(owner),
-        token: number(token),
-    }
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join("|")
 }

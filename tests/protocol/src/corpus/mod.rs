@@ -6,15 +6,15 @@ mod seen;
 use std::fs;
 use std::path::Path;
 
-use crosslock_protocol::server::{Answer, Message, Name, Owner};
+use crate::server::{Answer, Message, Name, Owner};
 
 use self::seen::seen;
 use crate::steps::{At, Claim, OWNERS, Step};
 
 /// One sequence.
-pub(crate) struct Named {
+pub struct Named {
     name: String,
-    pub(crate) claims: Vec<Claim>,
+    pub claims: Vec<Claim>,
     lines: Vec<Line>,
 }
 
@@ -35,7 +35,7 @@ struct Expected {
 }
 
 /// What plays the steps of a sequence.
-pub(crate) trait Plays {
+pub trait Plays {
     /// Says whether anything was done.
     fn play(&mut self, at: At, step: Step) -> Result<bool, String>;
 
@@ -43,19 +43,19 @@ pub(crate) trait Plays {
 }
 
 /// What there is to see after a step.
-pub(crate) struct After<'a> {
-    pub(crate) answer: Option<Answer>,
-    pub(crate) messages: &'a [Message],
-    pub(crate) names: &'a [Name],
+pub struct After<'a> {
+    pub answer: Option<Answer>,
+    pub messages: &'a [Message],
+    pub names: &'a [Name],
 }
 
 /// What holds at every place.
-pub(crate) fn of_all() -> Vec<Named> {
+pub fn of_all() -> Vec<Named> {
     in_folder("all")
 }
 
 /// What only servers know: inboxes, heartbeats, late copies, keys that are lost, values.
-pub(crate) fn of_scripts() -> Vec<Named> {
+pub fn of_scripts() -> Vec<Named> {
     in_folder("scripts")
 }
 
@@ -69,7 +69,7 @@ fn in_folder(name: &str) -> Vec<Named> {
 }
 
 /// Plays all of them, and says which went otherwise.
-pub(crate) fn play_all(all: &[Named], mut play: impl FnMut(&Named) -> Result<(), String>) {
+pub fn play_all(all: &[Named], mut play: impl FnMut(&Named) -> Result<(), String>) {
     assert!(all.len() > 20, "only {} sequences", all.len());
     let failures = all.iter().filter_map(|named| {
         let failure = play(named).err()?;
@@ -85,7 +85,7 @@ pub(crate) fn play_all(all: &[Named], mut play: impl FnMut(&Named) -> Result<(),
 }
 
 impl Named {
-    pub(crate) fn play(&self, player: &mut impl Plays) -> Result<(), String> {
+    pub fn play(&self, player: &mut impl Plays) -> Result<(), String> {
         // The last token that each owner was told.
         let mut tokens = [None; OWNERS as usize];
         for line in &self.lines {

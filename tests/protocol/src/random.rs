@@ -1,19 +1,16 @@
 //! Random sequences of steps, played by whatever there is.
 
 use std::cell::{Cell, RefCell};
+use std::fmt::Debug;
 
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRunner};
 
 use crate::corpus::Plays;
-use crate::steps::{At, Sequence, Step};
-
-/// Far more sequences than it takes to tell what is broken.
-const TRIES: usize = 3_000;
+use crate::steps::{At, Step};
 
 /// Plays a sequence, and gives how many of its steps were done.
-pub(crate) fn steps_done(mut player: impl Plays, steps: Vec<(At, Step)>) -> Result<usize, String> {
+pub fn steps_done(mut player: impl Plays, steps: Vec<(At, Step)>) -> Result<usize, String> {
     let mut done = 0;
     for (at, step) in steps {
         done += usize::from(player.play(at, step)?);
@@ -22,10 +19,10 @@ pub(crate) fn steps_done(mut player: impl Plays, steps: Vec<(At, Step)>) -> Resu
 }
 
 /// Plays so many sequences, of which at least so many steps are to be done.
-pub(crate) fn play_random(
+pub fn play_random<T: Clone + Debug>(
     (cases, least): (u32, usize),
-    sequences: impl Strategy<Value = Sequence>,
-    play: impl FnMut(Sequence) -> Result<usize, String>,
+    sequences: impl Strategy<Value = T>,
+    play: impl FnMut(T) -> Result<usize, String>,
 ) {
     let (play, steps_done) = (RefCell::new(play), Cell::new(0));
     let config = ProptestConfig {
@@ -43,26 +40,10 @@ pub(crate) fn play_random(
     });
     match outcome {
         Ok(()) => {}
-        Err(TestError::Fail(reason, (claims, steps))) => {
-            let modes: Vec<_> = claims.iter().map(|claim| claim.mode).collect();
-            let steps: Vec<_> = steps.iter().map(|(_, step)| format!("{step:?}")).collect();
-            panic!("{reason}\n{modes:?}\n{}", steps.join("\n"))
-        }
+        Err(TestError::Fail(reason, sequence)) => panic!("{reason}\n{sequence:?}"),
         Err(failure) => panic!("{failure}"),
     }
     let steps = steps_done.get();
     println!("{steps} steps");
     assert!(steps > least, "only {steps}");
-}
-
-/// How many sequences it takes to see that something is broken.
-pub(crate) fn tries(
-    sequences: &impl Strategy<Value = Sequence>,
-    mut play: impl FnMut(Sequence) -> Result<usize, String>,
-) -> Option<usize> {
-    let mut runner = TestRunner::default();
-    (0..TRIES).find(|_| {
-        let sequence = sequences.new_tree(&mut runner);
-        play(sequence.expect("nothing is filtered").current()).is_err()
-    })
 }

@@ -1,6 +1,6 @@
 //! How the corpus is written: `docs/protocol_model.md` says it for people.
 
-use crosslock_protocol::server::{Ear, Key, Mode, Names, Owner, Ticks, Token};
+use crate::server::{Ear, Key, Mode, Names, Owner, Ticks, Token};
 
 use super::seen::ANSWER;
 use super::{Expected, Line, Named};

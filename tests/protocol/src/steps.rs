@@ -1,25 +1,25 @@
 //! What may happen to a server, at random.
 
-use crosslock_protocol::server::{Ear, Inbox, Key, Mode, Names, Owner, Ticks, Token};
+use crate::server::{Ear, Inbox, Key, Mode, Names, Owner, Ticks, Token};
 use proptest::prelude::*;
 
-pub(crate) const OWNERS: Owner = 6;
+pub const OWNERS: Owner = 6;
 /// The last two start as one that is gone and one that mustn't be told.
-pub(crate) const INBOXES: Inbox = 4;
+pub const INBOXES: Inbox = 4;
 /// Names of which somebody may want several.
-pub(crate) const NAMES: u8 = 3;
+pub const NAMES: u8 = 3;
 
 /// Who asks, for what, and how.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
-    pub(crate) names: Names,
-    pub(crate) mode: Mode,
+pub struct Claim {
+    pub names: Names,
+    pub mode: Mode,
     /// Asks for the value, and stores one.
-    pub(crate) valued: bool,
+    pub valued: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub enum Step {
     /// `promise`: it waits, and in how many ticks its next heartbeat is overdue.
     Ask {
         owner: Owner,
@@ -62,10 +62,21 @@ pub(crate) enum Step {
     Foreign(Option<Ticks>),
 }
 
+impl Step {
+    /// Whether a script runs; otherwise time passes, or something is lost.
+    pub fn is_call(self) -> bool {
+        use Step::{Copy, Delete, Ear, FailOver, Foreign, Forget, Tick};
+        !matches!(
+            self,
+            Tick | Ear(..) | Forget | Copy | FailOver | Delete(_) | Foreign(_)
+        )
+    }
+}
+
 /// How a lease ends: in order or by a panic after so many hand-overs inside the process, or by an owner that doesn't
 /// know whether it was granted anything.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum End {
+pub enum End {
     Clean { more: Token },
     Panicked { more: Token },
     Unknown,
@@ -73,7 +84,7 @@ pub(crate) enum End {
 
 impl End {
     /// What the counter becomes; 0 if the owner can't say.
-    pub(crate) fn counter_after(self, token: Token) -> Token {
+    pub fn counter_after(self, token: Token) -> Token {
         match self {
             End::Unknown => 0,
             End::Clean { more } => token + 2 * more + 1,
@@ -86,13 +97,13 @@ impl End {
 }
 
 /// Which name it is about, where an owner wants several or it isn't about an owner.
-pub(crate) type At = u8;
+pub type At = u8;
 
 /// What each owner wants, and what happens then.
-pub(crate) type Sequence = (Vec<Claim>, Vec<(At, Step)>);
+pub type Sequence = (Vec<Claim>, Vec<(At, Step)>);
 
 /// All want the same name.
-pub(crate) fn of_one_name() -> impl Strategy<Value = Sequence> {
+pub fn of_one_name() -> impl Strategy<Value = Sequence> {
     let claims = kinds().prop_flat_map(|kinds| {
         let claims: Vec<_> = kinds
             .into_iter()
@@ -104,7 +115,7 @@ pub(crate) fn of_one_name() -> impl Strategy<Value = Sequence> {
 }
 
 /// Some want several names at once: those only exclusively.
-pub(crate) fn of_several_names() -> impl Strategy<Value = Sequence> {
+pub fn of_several_names() -> impl Strategy<Value = Sequence> {
     let several = (2..=NAMES)
         .prop_flat_map(|count| (0..=NAMES - count).prop_map(move |first| Names { first, count }));
     let one = || (0..NAMES).prop_map(Names::one);

@@ -5,22 +5,22 @@ use crosslock_servers::serve::{Served, serve};
 use redis::{Client, Connection};
 use support::RedisServer;
 
-pub(crate) enum Place {
+pub enum Place {
     Real(RedisServer),
     Simulated(Served),
 }
 
 impl Place {
-    pub(crate) fn real() -> Self {
+    pub fn real() -> Self {
         Place::Real(RedisServer::start())
     }
 
-    pub(crate) fn simulated() -> Self {
+    pub fn simulated() -> Self {
         let served = serve(Redis::single());
         Place::Simulated(served.expect("a port"))
     }
 
-    pub(crate) fn connection(&self) -> Connection {
+    pub fn connection(&self) -> Connection {
         match self {
             Place::Real(server) => server.connection(),
             Place::Simulated(served) => {

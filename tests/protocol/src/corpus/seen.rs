@@ -1,6 +1,6 @@
 //! What there is to see after a step, in the words of the corpus.
 
-use crosslock_protocol::server::{
+use crate::server::{
     Acquired, Answer, BROADCAST, Message, Name, Owner, Released, Renewed, Says, Token,
 };
 
