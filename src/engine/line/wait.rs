@@ -29,7 +29,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::store::{Blocker, LineStore, LineWatch, Presence, Snapshot, Step, When, Why};
-use crate::base::{Deadline, Error, Result};
+use crate::base::{Backoff, Deadline, Error, Result};
 use crate::engine::{Answer, Failed, Grant, Pace, Request, Wait};
 
 pub(crate) struct LineWait<S: LineStore> {
@@ -352,8 +352,12 @@ fn taken(is_queued: bool, holder: Option<String>) -> Answer {
     Answer::Taken { is_queued, holder }
 }
 
-/// The pause before a request without an answer is sent again.
-const PAUSE: Duration = Duration::from_millis(10);
+/// The pauses before a request without an answer is sent again. All callers ask all hosts while these have no leader.
+const PAUSES: Backoff = Backoff {
+    base: Duration::from_millis(10),
+    cap: Duration::from_millis(160),
+    jitter: 0.5,
+};
 
 /// Asks until there is an answer, for what is harmless to repeat. Says also whether a question without an answer may
 /// have been carried out before.
@@ -361,7 +365,7 @@ pub(crate) fn until_answered<T>(
     deadline: &Deadline,
     mut ask: impl FnMut() -> Result<T, Failed>,
 ) -> Result<(T, bool)> {
-    let mut was_sent = false;
+    let (mut was_sent, mut pauses) = (false, PAUSES.waits());
     loop {
         let Failed { error, sent } = match ask() {
             Ok(answer) => return Ok((answer, was_sent)),
@@ -369,7 +373,7 @@ pub(crate) fn until_answered<T>(
         };
         was_sent |= sent;
         if error.may_pass() {
-            deadline.sleep(PAUSE);
+            deadline.sleep(pauses.next().unwrap_or(PAUSES.cap));
         }
         if !error.may_pass() || deadline.is_over() {
             return Err(error);

@@ -25,8 +25,8 @@ thread_local! {
     static UNINTERRUPTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Eight times what any world has taken.
-const MOST_DECISIONS: u64 = 2_000_000;
+/// Several times what any world has taken.
+const MOST_DECISIONS: u64 = 4_000_000;
 
 /// What a world begins with.
 #[derive(Clone, Debug)]

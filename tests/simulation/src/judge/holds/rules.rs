@@ -153,7 +153,11 @@ pub(super) fn judge_held(name: &str, hold: &Hold) {
     if !plan().keeps_leases() {
         return;
     }
-    let told = plan().ttl.mul_f64(0.4) + Duration::from_millis(200);
+    // By its next renewal, if there is one.
+    let told = match plan().max_hold {
+        None => plan().ttl.mul_f64(0.4) + Duration::from_millis(200),
+        Some(_) => plan().ttl,
+    };
     match hold.broken_since() {
         Some(at) if is_held && true_now() > at + told && plan().is_calm() => {
             violation(format!("{name} was broken at {at:?}, and is held"));
