@@ -89,7 +89,7 @@ fn holdings(events: &[Event]) -> Vec<Holding<'_>> {
                     released: None,
                 });
             }
-            What::Killed => drop(killed.insert(event.process, event.at)),
+            What::Killed(process) => drop(killed.insert(process, event.at)),
             _ => {
                 if let Some(at) = by_call.get(&call) {
                     holdings[*at].take_in(event);

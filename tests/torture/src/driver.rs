@@ -70,8 +70,8 @@ impl Driver<'_> {
     }
 
     pub(crate) fn kill_worker(&mut self, index: usize) {
-        self.history
-            .tell_of(self.workers[index].number, What::Killed);
+        let killed = What::Killed(self.workers[index].number);
+        self.history.tell(0, "", killed);
         self.workers[index].child.kill();
         self.workers[index] = self.new_worker();
     }

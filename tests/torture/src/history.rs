@@ -40,8 +40,8 @@ pub enum What {
     },
     /// It has: ok, dropped, lost or unavailable.
     Released(String),
-    /// The driver is about to kill this worker.
-    Killed,
+    /// The driver is about to kill the worker of this number.
+    Killed(u32),
     Stored(u64),
 }
 
@@ -69,17 +69,9 @@ impl History {
     }
 
     pub fn tell_at(&self, at: u64, call: u32, name: &str, what: What) {
-        self.write(at, self.process, call, name, what);
-    }
-
-    pub fn tell_of(&self, process: u32, what: What) {
-        self.write(now(), process, 0, "", what);
-    }
-
-    fn write(&self, at: u64, process: u32, call: u32, name: &str, what: What) {
         let event = Event {
             at,
-            process,
+            process: self.process,
             call,
             name: name.to_owned(),
             what,

@@ -68,7 +68,7 @@ fn two_holders_at_a_time_break_c1() {
     let renewed = event(300, 1, What::Valid { until: 700 * MS });
     check("C1", [first(), renewed, exclusive(2, 9, [650, 900])]);
     // Nobody believes in the lease of a worker that was killed.
-    let killed = event(20, 1, What::Killed);
+    let killed = event(20, 0, What::Killed(1));
     check("", [first(), killed, exclusive(2, 9, [21, 400])]);
     let other = Event {
         name: "other".to_owned(),
