@@ -167,11 +167,6 @@ find_etcd || leave_out "all tests with etcd in their names; install etcd 3.4 or 
 find_zookeeper ||
   leave_out "all tests with zookeeper in their names; install Java, and name a directory with ZooKeeper's jars" zookeeper
 
-# It runs the program, which cargo builds for tests of its own package.
-case " $* " in
-  *" --test torture "*) set -- --test program "$@" ;;
-esac
-
 # Most tests wait for servers most of the time.
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) + 1))}"
 

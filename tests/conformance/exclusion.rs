@@ -52,18 +52,6 @@ pub(crate) fn threads_exclude_each_other_in_every_way(place: &Place) {
     }
 }
 
-pub(crate) fn lockers_opened_separately_exclude_each_other(place: &Place) {
-    let (one, two) = (place.other(), place.other());
-    let clone = one.clone();
-    let guard = one.lock("a").unwrap();
-    assert!(two.try_lock("a").unwrap().is_none());
-    assert!(clone.try_lock("a").unwrap().is_none());
-    guard.unlock().unwrap();
-    let guard = two.lock("a").unwrap();
-    assert!(one.try_lock("a").unwrap().is_none());
-    guard.verify().unwrap();
-}
-
 pub(crate) fn namespaces_are_apart(place: &Place) {
     // A name of its own, because every memory: locker of this process shares the empty namespace.
     let name = &format!("plain-{}", place.url);

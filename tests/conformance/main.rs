@@ -48,7 +48,6 @@ for_every_engine! {
     {
         exclusion {
             threads_exclude_each_other_in_every_way
-            lockers_opened_separately_exclude_each_other
             namespaces_are_apart
         }
         kinds {
@@ -132,7 +131,6 @@ for_every_engine! {
             panic_discards_the_change_and_is_told
             values_of_names_and_namespaces_are_apart
             each_call_takes_it_when_it_is_free_and_none_when_it_is_not
-            waiter_reads_what_the_one_before_it_stored
             lost_lease_stores_nothing
             threads_lose_no_change
             update_stores_what_its_closure_leaves_unless_that_fails
@@ -167,14 +165,12 @@ for_every_engine! {
             record_of_a_leader_before_is_not_that_of_the_holder
         }
         several {
-            all_are_taken_or_none
             names_given_twice_are_one
             wrong_numbers_and_names_are_rejected
             names_are_texts_of_any_type
             abandoned_set_is_told_to_the_next_holder_of_each
         }
         rwlock {
-            readers_are_inside_together_and_a_writer_alone
             abandoned_writer_is_told_to_readers_and_the_next_writer
             no_reader_passes_a_writer_that_waits
             downgraded_writer_reads_with_others
@@ -240,7 +236,6 @@ at_each! {
     {
         exclusion {
             threads_exclude_each_other_in_every_way
-            lockers_opened_separately_exclude_each_other
         }
         kinds {
             each_call_is_served_when_its_lock_is_free

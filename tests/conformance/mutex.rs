@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crosslock::{Error, Locker, Mutex, MutexGuard, Result};
 
 use super::release::panics_with;
-use super::waiting::{assert_times_out, release_meanwhile};
+use super::waiting::assert_times_out;
 use crate::{PATIENCE, Place};
 
 pub(super) fn counter(lock: &Locker) -> Mutex<u64> {
@@ -100,21 +100,6 @@ pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: 
     assert!(there.try_lock().unwrap().is_none());
     assert_times_out(TIMEOUT, || there.try_lock_for(TIMEOUT));
     assert_times_out(TIMEOUT, || here.try_lock_until(Instant::now() + TIMEOUT));
-}
-
-pub(crate) fn waiter_reads_what_the_one_before_it_stored(place: &Place) {
-    let (here, there) = (counter(place), counter(&place.other()));
-    for (waiting, before) in [&here, &there].into_iter().zip(8..) {
-        let mut guard = here.lock().unwrap();
-        *guard = before;
-        let value = release_meanwhile(guard, || waiting.lock().map(|guard| *guard));
-        assert_eq!(value.unwrap(), before);
-        // Timed calls wait in another way.
-        let mut guard = there.lock().unwrap();
-        *guard = 10 * before;
-        let value = release_meanwhile(guard, || waiting.try_lock_for(PATIENCE));
-        assert_eq!(*value.unwrap().expect("it was released"), 10 * before);
-    }
 }
 
 pub(crate) fn lost_lease_stores_nothing(place: &Place) {

@@ -9,29 +9,6 @@ use crosslock::{Locker, Prefer};
 use super::preferring::reader_passes_a_waiting_writer;
 use crate::{PATIENCE, Place};
 
-pub(crate) fn readers_are_inside_together_and_a_writer_alone(place: &Place) {
-    let other = place.other();
-    let readers = [
-        place.read("a").unwrap(),
-        place.read("a").unwrap(),
-        other.read("a").unwrap(),
-    ];
-    for lock in [place as &Locker, &other] {
-        assert!(lock.try_write("a").unwrap().is_none());
-        assert!(lock.try_lock("a").unwrap().is_none());
-    }
-    readers.iter().for_each(|reader| reader.verify().unwrap());
-    drop(readers);
-    let writing = other.try_write("a").unwrap().expect("all have left");
-    for lock in [place as &Locker, &other] {
-        assert!(lock.try_read("a").unwrap().is_none());
-        assert!(lock.try_write("a").unwrap().is_none());
-        assert!(lock.try_lock("a").unwrap().is_none());
-    }
-    writing.unlock().unwrap();
-    assert!(place.try_read("a").unwrap().is_some());
-}
-
 pub(crate) fn abandoned_writer_is_told_to_readers_and_the_next_writer(place: &Place) {
     let careless = place.careless();
     assert!(!place.read("a").unwrap().was_abandoned());

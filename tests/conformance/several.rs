@@ -17,26 +17,6 @@ fn assert_all_taken(lock: &Locker, names: &[&str]) {
     names.iter().for_each(|name| assert_taken(lock, name));
 }
 
-pub(crate) fn all_are_taken_or_none(place: &Place) {
-    let other = place.other();
-    let middle = place.lock("b").unwrap();
-    for lock in [place as &Locker, &other] {
-        assert!(lock.try_lock_all(&["a", "b", "c"]).unwrap().is_none());
-        assert_all_free(place, &["a", "c"]);
-    }
-    middle.unlock().unwrap();
-    let all = place.try_lock_all(&["a", "b", "c"]).unwrap();
-    let all = all.expect("all are free");
-    for lock in [place as &Locker, &other] {
-        assert_all_taken(lock, &["a", "b", "c"]);
-        assert!(lock.try_lock_all(&["d", "a"]).unwrap().is_none());
-        assert_all_free(lock, &["d"]);
-    }
-    all.verify().unwrap();
-    all.unlock().unwrap();
-    assert_all_free(&other, &["a", "b", "c"]);
-}
-
 pub(crate) fn names_given_twice_are_one(place: &Place) {
     let guard = place.lock_all(&["a", "a"]).unwrap();
     assert_eq!(guard.name(), "a");

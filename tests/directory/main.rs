@@ -2,7 +2,6 @@
 //! what is in it isn't what it was.
 
 mod containers;
-mod crowd;
 mod descriptors;
 mod files;
 mod forks;

@@ -6,7 +6,7 @@ use super::written::{HEAD, file_that_says};
 use super::*;
 
 /// What a lock's file says, line by line.
-pub(crate) fn lines_of(file: &Path) -> Vec<String> {
+fn lines_of(file: &Path) -> Vec<String> {
     text_of(file).lines().map(String::from).collect()
 }
 

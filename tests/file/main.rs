@@ -18,8 +18,6 @@ use support::puppet::Puppet;
 use support::{open_files_under, wait_until};
 use tempfile::TempDir;
 
-use format::lines_of;
-
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -6,50 +6,6 @@ use crosslock::{LockState, Result};
 
 use super::*;
 
-/// Of leases that are looked at three times as often.
-const LEASE: Duration = Duration::from_millis(300);
-
-/// A process that has the lock "a"; and its token.
-fn holder(directory: &TempDir) -> (Puppet, u64) {
-    let mut holder = Puppet::start(&url_of(directory), LEASE);
-    holder.lock("a");
-    let token = holder.holding().token;
-    (holder, token)
-}
-
-/// The lines of a lock's file that tell whose lock was broken.
-fn told_of_breaks(directory: &TempDir, name: &str) -> usize {
-    let lines = lines_of(&file_of(directory, name));
-    lines
-        .iter()
-        .filter(|line| line.starts_with("broken "))
-        .count()
-}
-
-#[test]
-fn stopped_holder_loses_its_lock_and_is_told_when_it_runs_again() {
-    let (directory, lock) = place();
-    let (mut holder, token) = holder(&directory);
-    holder.stop();
-    let broken = lock.break_lock("a").unwrap();
-    assert_eq!(broken.len(), 1);
-    let party = broken[0].party.as_ref().unwrap();
-    assert_eq!((party.pid, broken[0].token), (holder.pid(), Some(token)));
-    assert_eq!(party.label.as_deref(), Some("a puppet"));
-    assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
-    let next = lock.try_lock("a").unwrap().expect("it was broken");
-    assert!(next.was_abandoned() && next.fencing_token() > token);
-    assert_eq!(told_of_breaks(&directory, "a"), 1);
-    holder.cont();
-    assert_eq!(holder.ask("lost"), "Lost Broken");
-    assert_eq!(holder.ask("unlock"), "Lost Broken");
-    next.verify().unwrap();
-    assert!(open(directory.path()).try_lock("a").unwrap().is_none());
-    next.unlock().unwrap();
-    assert!(!lock.lock("a").unwrap().was_abandoned());
-    assert_eq!(told_of_breaks(&directory, "a"), 0);
-}
-
 #[test]
 fn program_that_locks_the_file_ends_no_lease_and_lets_nobody_change_it() {
     let (directory, lock) = place();

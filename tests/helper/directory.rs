@@ -14,35 +14,11 @@ use super::directory_files::{IDLE, file_of, use_last_at};
 use super::*;
 use support::{hear, say};
 
-const LOG: &str = "TEST_LOG";
 const PLACE: &str = "TEST_PLACE";
 
 /// Idle names, and how often each process is to use some.
 const NAMES: u32 = 6;
 const CYCLES: u32 = 400;
-
-/// In one write, so that what others tell doesn't come between.
-fn tell(line: &str) {
-    let log = OpenOptions::new().append(true).open(arg(LOG));
-    let line = format!("{line}\n");
-    log.unwrap().write_all(line.as_bytes()).unwrap();
-}
-
-pub(crate) fn wait_in_many_threads() {
-    say("ready");
-    hear().unwrap();
-    thread::scope(|scope| {
-        for _ in 0..50 {
-            scope.spawn(|| {
-                // One of its own: each stands in the line for itself.
-                let lock = Locker::open(&arg(URL)).unwrap();
-                let guard = lock.lock("a").unwrap();
-                tell(&format!("{} {}", std::process::id(), guard.fencing_token()));
-            });
-        }
-    });
-    say("served");
-}
 
 /// Locks names that were not used for days, as their files say.
 #[allow(clippy::too_many_lines, reason = "one scene, step by step")]

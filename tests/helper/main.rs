@@ -96,7 +96,6 @@ const ROLES: &[Role] = &[
 const ROLES_OF_FILES: &[Role] = &[];
 #[cfg(feature = "file")]
 const ROLES_OF_FILES: &[Role] = &[
-    ("waits in many threads", directory::wait_in_many_threads),
     ("uses idle names", directory::use_idle_names),
     ("opens again and again", directory::open_again_and_again),
     ("exchanges links", directory::exchange_links),

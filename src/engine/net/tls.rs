@@ -134,10 +134,8 @@ impl TlsConfig {
     pub(super) fn shake_hands(&self, socket: &mut Socket) -> io::Result<Session> {
         let client = ClientConnection::new(self.config.clone(), self.server.clone());
         let mut client = Box::new(client.map_err(io::Error::other)?);
-        while client.is_handshaking() {
-            let done = client.complete_io(socket);
-            done.map_err(|error| explained(error, &self.plain))?;
-        }
+        let done = shake_hands(&mut client, socket);
+        done.map_err(|error| explained(error, &self.plain))?;
         Ok(Session(client))
     }
 }
@@ -187,6 +185,26 @@ impl SharedSession {
             client.read_tls(&mut encrypted)?;
         }
     }
+}
+
+fn shake_hands(client: &mut ClientConnection, socket: &mut (impl Read + Write)) -> io::Result<()> {
+    while client.is_handshaking() {
+        client.complete_io(socket).map_err(|e| match e.kind() {
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => why_ended(e, client, socket),
+            _ => e,
+        })?;
+    }
+    Ok(())
+}
+
+/// A server that refuses a certificate says so and hangs up, maybe while the rest is still written: it is to be read.
+fn why_ended(error: io::Error, client: &mut ClientConnection, socket: &mut impl Read) -> io::Error {
+    while matches!(client.read_tls(socket), Ok(1..)) {
+        if let Err(told) = client.process_new_packets() {
+            return io::Error::new(ErrorKind::InvalidData, told);
+        }
+    }
+    error
 }
 
 /// The scheme of the same URL without TLS: `redis+sentinel` for `rediss+sentinel://...`.
@@ -280,74 +298,4 @@ fn roots_of_system() -> io::Result<RootCertStore> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rustls::NamedGroup;
-    use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
-
-    /// The cache of a parent. A child that looks into it may wait for ever.
-    #[derive(Debug)]
-    struct OfParent;
-
-    impl ClientSessionStore for OfParent {
-        fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {
-            panic!("it is the parent's")
-        }
-
-        fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
-            panic!("it is the parent's")
-        }
-
-        fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {
-            panic!("it is the parent's")
-        }
-
-        fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
-            panic!("it is the parent's")
-        }
-
-        fn remove_tls12_session(&self, _: &ServerName<'static>) {
-            panic!("it is the parent's")
-        }
-
-        fn insert_tls13_ticket(&self, _: ServerName<'static>, _: Tls13ClientSessionValue) {
-            panic!("it is the parent's")
-        }
-
-        fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-            panic!("it is the parent's")
-        }
-    }
-
-    #[test]
-    fn plain_scheme_is_that_of_the_same_servers() {
-        for (url, plain) in [
-            ("rediss://h:1/0", "redis"),
-            ("rediss+sentinel://h/m/0", "redis+sentinel"),
-            ("valkeys://h", "valkey"),
-            ("etcds://h", "etcd"),
-            ("zks://h", "zk"),
-        ] {
-            assert_eq!(plain_scheme(url), plain);
-        }
-    }
-
-    #[test]
-    fn forked_child_has_a_cache_of_sessions_of_its_own() {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(RootCertStore::empty())
-            .with_no_client_auth();
-        config.resumption = Resumption::store(Arc::new(OfParent));
-        let parent = Trust {
-            config: Arc::new(config),
-            plain: "redis".into(),
-        };
-        let child = parent.after_fork().in_server("h").unwrap();
-        // It looks for a session that it could resume.
-        let hello = ClientConnection::new(child.config, child.server);
-        assert!(hello.unwrap().wants_write());
-    }
-}
+mod tests;

@@ -70,8 +70,12 @@ fn documented_rights_are_enough() {
 }
 
 #[test]
-fn missing_rights_are_told() {
+fn missing_rights_and_a_wrong_password_are_told() {
     let (cluster, url) = start();
+    let wrong = Locker::open(&url.replace("password", "wrong-one"));
+    let error = wrong.expect_err("it isn't the password");
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
+    assert!(!format!("{error:?} {error}").contains("wrong-one"));
     take_away(&cluster, "+cluster|slots");
     let error = Locker::open(&url).expect_err("it can't find a node");
     assert!(matches!(error, Error::Denied { .. }), "{error:?}");

@@ -138,29 +138,30 @@ fn unix_socket_that_the_user_may_not_use_is_denied() {
     assert!(error.to_string().contains("redis.sock"), "{error}");
 }
 
-fn assert_opening_is_bounded(url: &str) {
-    let builder = Locker::builder(url)
-        .connect_timeout(millis(300))
-        .io_timeout(LONG);
-    let error = within(millis(300), || builder.build()).unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-    assert!(error.to_string().contains("127.0.0.1"), "{error}");
-}
-
 #[test]
-fn opening_ends_in_time_where_connecting_hangs() {
+fn opening_ends_in_time_where_connecting_or_a_handshake_or_logging_in_hangs() {
     let hole = BlackHole::start();
-    assert_opening_is_bounded(&hole.url());
-    assert_opening_is_bounded(&format!("redis://:secret@{}/", hole.addr()));
-}
-
-#[test]
-fn logging_in_ends_in_time_where_the_server_accepts_and_is_silent() {
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    proxy.set(Fault::BlackHole);
-    assert_opening_is_bounded(&proxy.url().replace("//", "//:secret@"));
-    assert_opening_is_bounded(&format!("{}3", proxy.url()));
+    let server = RedisServer::builder().tls().start();
+    let silent = Proxy::start(server.addr());
+    silent.set(Fault::BlackHole);
+    for url in [
+        hole.url(),
+        format!("redis://:secret@{}/", hole.addr()),
+        format!("redis://:secret@{}/", silent.addr()),
+        format!("{}3", silent.url()),
+        #[cfg(feature = "tls")]
+        format!(
+            "rediss://{}/?ca={}",
+            silent.addr(),
+            server.ca_file().display()
+        ),
+    ] {
+        let builder = Locker::builder(&url).connect_timeout(millis(300));
+        let builder = builder.io_timeout(LONG);
+        let error = within(millis(300), || builder.build()).unwrap_err();
+        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+        assert!(error.to_string().contains("127.0.0.1"), "{error}");
+    }
 }
 
 #[test]

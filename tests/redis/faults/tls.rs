@@ -10,7 +10,7 @@ use crosslock::{Error, Locker};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use super::*;
-use support::{BlackHole, Fault, Proxy, RedisServer};
+use support::RedisServer;
 
 fn url(server: &RedisServer, host: &str, ca: &Path) -> String {
     format!("rediss://{host}:{}/?ca={}", server.tls_port(), ca.display())
@@ -151,23 +151,4 @@ fn encrypted_url_to_a_plain_port_fails_in_time() {
     let text = shown(&error);
     assert!(text.contains("has no TLS, use redis://"), "{text}");
     assert_no_clients(&server);
-}
-
-#[test]
-fn handshake_ends_in_time_where_the_server_is_silent() {
-    let server = RedisServer::builder().tls().start();
-    let proxy = Proxy::start(([127, 0, 0, 1], server.tls_port()).into());
-    let hole = BlackHole::start();
-    for (addr, fault) in [
-        (hole.addr(), Fault::None),
-        (proxy.addr(), Fault::BlackHole),
-        (proxy.addr(), Fault::Delay(LONG)),
-    ] {
-        proxy.set(fault);
-        let url = format!("rediss://{addr}/?ca={}", server.ca_file().display());
-        let builder = Locker::builder(&url).connect_timeout(millis(300));
-        let builder = builder.io_timeout(LONG);
-        let error = within(millis(300), || builder.build()).unwrap_err();
-        assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-    }
 }

@@ -69,14 +69,6 @@ impl Cluster {
         myself(&self.nodes[index]).is_some_and(|line| line.is_master())
     }
 
-    /// Returns the nodes that run and take themselves for replicas of `master`.
-    pub fn replicas_of(&self, master: usize) -> Vec<usize> {
-        let id = self.id(master);
-        let mut replicas = self.running();
-        replicas.retain(|index| myself(&self.nodes[*index]).is_some_and(|line| line.master == id));
-        replicas
-    }
-
     /// Returns the node that runs and takes `slot` for its own; the one with the highest epoch, if there are several.
     pub fn owner_of_slot(&self, slot: u16) -> Option<usize> {
         let claim = |index: usize| {

@@ -8,8 +8,6 @@ use super::member::Member;
 pub(super) struct Line {
     pub(super) id: String,
     flags: String,
-    /// The id of its master, or `-`.
-    pub(super) master: String,
     pub(super) epoch: u64,
     connected: bool,
     pub(super) slots: Vec<RangeInclusive<u16>>,
@@ -49,7 +47,7 @@ impl Line {
             id,
             _addr,
             flags,
-            master,
+            _master,
             _ping,
             _pong,
             epoch,
@@ -64,7 +62,6 @@ impl Line {
         Some(Self {
             id: (*id).to_owned(),
             flags: (*flags).to_owned(),
-            master: (*master).to_owned(),
             epoch: epoch.parse().ok()?,
             connected: *link == "connected",
             slots: slots.iter().filter_map(|word| range(word)).collect(),

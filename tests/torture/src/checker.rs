@@ -5,22 +5,14 @@
 //! | C1 | holders of a name who may not share it don't have it at the same time |
 //! | C2 | the value that a lock protects is what its last holder left |
 //! | C3 | tokens are unique, and increase in the order of holding, but among those that share |
-//! | C5 | in the end nobody is left in a lock or its line, and no thread or socket in a process |
-//! | C7 | all calls end, and in the end each thread gets each lock |
-//! | C8 | calls give no errors but those that a fault allows |
-//! | C10 | a command under `crosslock run` is dead before another has its lock |
 
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::history::{Event, Mode, What};
-use crate::worker::{COUNTER, MOST_PERMITS};
-
-/// The watchdog kills a command 50 ms before the end of its lease. A busy machine may let it run so much later, and a
-/// command of which nobody took care lives for longer.
-const LATE: Duration = Duration::from_millis(250);
+use crate::history::{Event, What};
+use crate::worker::COUNTER;
 
 #[derive(Clone, Debug)]
 pub struct Violation {
@@ -45,13 +37,10 @@ pub fn judge(events: &[Event]) -> Vec<Violation> {
         by_name.entry(holding.name()).or_default().push(holding);
     }
     let mut found = values(events, &holdings);
-    found.extend(events.iter().filter_map(end));
     found.extend(unique_tokens(&holdings));
     for (name, valid) in by_name {
         found.extend(exclusion(name, &valid));
         found.extend(tokens(name, &valid));
-        let commands = holdings.iter().filter(|one| one.name() == name);
-        found.extend(commands.filter_map(|one| command(one, &valid)));
     }
     found
 }
@@ -64,7 +53,7 @@ fn violation(rule: &'static str, text: String, events: &[&Event]) -> Violation {
 #[derive(Debug)]
 struct Holding<'a> {
     held: &'a Event,
-    mode: Mode,
+    is_shared: bool,
     token: u64,
     /// The last event that shows that it was valid.
     last: &'a Event,
@@ -83,11 +72,15 @@ fn holdings(events: &[Event]) -> Vec<Holding<'_>> {
     for event in events {
         let call = (event.process, event.call);
         match event.what {
-            What::Held { mode, token, until } => {
+            What::Held {
+                is_shared,
+                token,
+                until,
+            } => {
                 by_call.insert(call, holdings.len());
                 holdings.push(Holding {
                     held: event,
-                    mode,
+                    is_shared,
                     token,
                     last: event,
                     until,
@@ -96,7 +89,7 @@ fn holdings(events: &[Event]) -> Vec<Holding<'_>> {
                     released: None,
                 });
             }
-            What::Killed => drop(killed.insert(event.process, event.at)),
+            What::Killed(process) => drop(killed.insert(process, event.at)),
             _ => {
                 if let Some(at) = by_call.get(&call) {
                     holdings[*at].take_in(event);
@@ -137,17 +130,6 @@ impl<'a> Holding<'a> {
         self.held.at
     }
 
-    fn is_exclusive(&self) -> bool {
-        matches!(self.mode, Mode::Exclusive | Mode::Command)
-    }
-
-    fn permits(&self) -> u32 {
-        match self.mode {
-            Mode::Permits(count) => count,
-            _ => 0,
-        }
-    }
-
     /// What the value may be afterwards, if it was `value` before.
     fn leaves(&self, value: u64) -> RangeInclusive<u64> {
         match (self.increased, self.released) {
@@ -166,22 +148,12 @@ fn exclusion(name: &str, holdings: &[&Holding<'_>]) -> Vec<Violation> {
     let mut inside: Vec<&Holding<'_>> = Vec::new();
     for next in holdings {
         inside.retain(|before| before.until > next.from());
-        let used = inside.iter().map(|one| one.permits()).sum::<u32>() + next.permits();
-        for before in &inside {
-            let fits = match (before.mode, next.mode) {
-                (Mode::Read, Mode::Read) => true,
-                (Mode::Permits(_), Mode::Permits(_)) => used <= MOST_PERMITS,
-                // A command that lives on beside one with a larger token is another rule's.
-                (Mode::Command, _) => before.token < next.token,
-                (_, Mode::Command) => next.token < before.token,
-                _ => false,
-            };
-            if !fits {
-                let overlap = Duration::from_nanos(before.until.min(next.until) - next.from());
-                let text = format!("{name}: two hold it for {overlap:?}");
-                let events = [before.held, before.last, next.held];
-                found.push(violation("C1", text, &events));
-            }
+        let share = |one: &&&Holding<'_>| one.is_shared && next.is_shared;
+        for before in inside.iter().filter(|one| !share(one)) {
+            let overlap = Duration::from_nanos(before.until.min(next.until) - next.from());
+            let text = format!("{name}: two hold it for {overlap:?}");
+            let events = [before.held, before.last, next.held];
+            found.push(violation("C1", text, &events));
         }
         inside.push(next);
     }
@@ -228,46 +200,17 @@ fn unique_tokens(holdings: &[Holding<'_>]) -> Vec<Violation> {
 /// C3: tokens increase.
 fn tokens(name: &str, holdings: &[&Holding<'_>]) -> Vec<Violation> {
     let mut found = Vec::new();
-    // A command begins to write when others may have its lock already.
-    let holdings = holdings.iter().filter(|one| one.mode != Mode::Command);
     let mut earlier: Vec<&Holding<'_>> = Vec::new();
     for next in holdings {
-        let is_bound = |one: &&&Holding<'_>| next.is_exclusive() || one.is_exclusive();
+        let is_bound = |one: &&&Holding<'_>| !(next.is_shared && one.is_shared);
         let largest = earlier.iter().filter(is_bound).max_by_key(|one| one.token);
         if let Some(before) = largest.filter(|one| one.token > next.token) {
             let text = format!("{name}: a later holder has a smaller token");
             found.push(violation("C3", text, &[before.held, next.held]));
         }
         // The largest of each kind is enough.
-        earlier.retain(|one| one.token > next.token || one.is_exclusive() != next.is_exclusive());
+        earlier.retain(|one| one.token > next.token || one.is_shared != next.is_shared);
         earlier.push(next);
     }
     found
-}
-
-/// C10: a command is dead before another has its lock.
-fn command(command: &Holding<'_>, valid: &[&Holding<'_>]) -> Option<Violation> {
-    let is_next = |next: &&&Holding<'_>| {
-        command.mode == Mode::Command && next.token > command.token && next.from() < command.last.at
-    };
-    let next = valid.iter().find(is_next)?;
-    let lived = Duration::from_nanos(command.last.at - next.from());
-    let name = command.name();
-    let text = format!("{name}: a command ran for {lived:?} while another had its lock");
-    (lived > LATE).then(|| violation("C10", text, &[command.held, next.held, command.last]))
-}
-
-/// C5, C7 and C8: what stays behind, doesn't end, or fails as no fault allows.
-fn end(event: &Event) -> Option<Violation> {
-    const ALLOWED: [&str; 4] = ["ok", "dropped", "lost", "unavailable"];
-    let (rule, text) = match &event.what {
-        What::Left(what) => ("C5", format!("left behind: {what}")),
-        What::Stuck(what) => ("C7", format!("it didn't end: {what}")),
-        What::Failed(error) if error != "unavailable" => ("C8", format!("a call fails: {error}")),
-        What::Released(outcome) if !ALLOWED.contains(&outcome.as_str()) => {
-            ("C8", format!("a release fails: {outcome}"))
-        }
-        _ => return None,
-    };
-    Some(violation(rule, text, &[event]))
 }

@@ -11,13 +11,10 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// The process of all commands that `crosslock run` runs. Others have the number of a worker, and the driver zero.
-pub const COMMANDS: u32 = u32::MAX;
-
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
     pub at: u64,
-    /// The number of a worker: one that is started in place of another has its own.
+    /// The number of a worker, or zero of the driver. One that is started in place of another has its own.
     pub process: u32,
     pub call: u32,
     pub name: String,
@@ -28,7 +25,7 @@ pub struct Event {
 pub enum What {
     /// A call has got the lock. `until` is when its lease ends, or zero if it has ended.
     Held {
-        mode: Mode,
+        is_shared: bool,
         token: u64,
         until: u64,
     },
@@ -41,26 +38,11 @@ pub enum What {
     Releasing {
         increased: bool,
     },
-    /// It has: ok, dropped, or the error.
+    /// It has: ok, dropped, lost or unavailable.
     Released(String),
-    Failed(String),
-    /// The driver is about to kill this worker.
-    Killed,
-    Fault(String),
-    /// What didn't end.
-    Stuck(String),
-    /// What stayed behind.
-    Left(String),
+    /// The driver is about to kill the worker of this number.
+    Killed(u32),
     Stored(u64),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mode {
-    Exclusive,
-    Read,
-    Permits(u32),
-    /// Exclusively, by a command of `crosslock run`, which writes as long as it lives.
-    Command,
 }
 
 pub fn now() -> u64 {
@@ -76,9 +58,8 @@ pub struct History {
 }
 
 impl History {
-    /// Appends to `file` of the directory.
-    pub fn open(dir: &Path, file: &str, process: u32) -> io::Result<Self> {
-        let path = dir.join(file).with_extension("jsonl");
+    pub fn open(dir: &Path, process: u32) -> io::Result<Self> {
+        let path = dir.join(format!("{process}.jsonl"));
         let file = File::options().create(true).append(true).open(path)?;
         Ok(History { file, process })
     }
@@ -88,17 +69,9 @@ impl History {
     }
 
     pub fn tell_at(&self, at: u64, call: u32, name: &str, what: What) {
-        self.write(at, self.process, call, name, what);
-    }
-
-    pub fn tell_of(&self, process: u32, what: What) {
-        self.write(now(), process, 0, "", what);
-    }
-
-    fn write(&self, at: u64, process: u32, call: u32, name: &str, what: What) {
         let event = Event {
             at,
-            process,
+            process: self.process,
             call,
             name: name.to_owned(),
             what,

@@ -1,8 +1,5 @@
-//! A worker of the torture program, or the command that `crosslock run` runs there.
+//! A worker of the torture program.
 
 fn main() {
-    match support::role() {
-        Some(_) => crosslock_torture::run_worker(),
-        None => crosslock_torture::run_command(),
-    }
+    crosslock_torture::run_worker();
 }

@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use crosslock::{Locker, LockerBuilder, Result};
 
 use super::worker::{COUNTER, NAMES};
 use support::{
-    Cluster, Ensemble, EtcdCluster, EtcdSetup, Proxy, RedisServer, SentinelSet, Setup,
-    ZooKeeperSetup, eventually, slot_of, wait_until,
+    Cluster, Ensemble, EtcdCluster, EtcdSetup, Kind, RedisServer, SentinelSet, ServerSet, Setup,
+    ZooKeeperSetup, wait_until,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -53,12 +54,12 @@ impl Topology {
 #[derive(Debug)]
 pub(crate) struct Servers {
     pub(crate) topology: Topology,
-    pub(crate) place: Place,
+    place: Place,
 }
 
 #[derive(Debug)]
-pub(crate) enum Place {
-    Single(RedisServer, Proxy),
+enum Place {
+    Single(RedisServer),
     Sentinel(SentinelSet),
     Cluster(Cluster),
     Etcd(EtcdCluster),
@@ -68,7 +69,6 @@ pub(crate) enum Place {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    Asked,
     /// It is killed, and starts again later.
     Killed,
     /// It is stopped, and goes on later, as the master that it was.
@@ -85,12 +85,8 @@ impl Place {
         match topology {
             Topology::Single => {
                 // What was written survives the server, and nobody waits for the disk.
-                let server = RedisServer::builder()
-                    .config("appendonly", "yes")
-                    .config("appendfsync", "no")
-                    .start();
-                let proxy = Proxy::start(server.addr());
-                Place::Single(server, proxy)
+                let server = RedisServer::builder().config("appendonly", "yes");
+                Place::Single(server.config("appendfsync", "no").start())
             }
             Topology::Sentinel => Place::Sentinel(setup.sentinels()),
             Topology::Cluster => Place::Cluster(setup.cluster()),
@@ -110,93 +106,41 @@ impl Place {
             }
         }
     }
-
-    pub(crate) fn masters(&self) -> Vec<&RedisServer> {
-        match self {
-            Place::Single(server, _) => vec![server],
-            Place::Sentinel(set) => vec![set.member(set.master())],
-            Place::Cluster(set) => {
-                let masters = set.masters().into_iter();
-                masters
-                    .map(|index| -> &RedisServer { set.node(index) })
-                    .collect()
-            }
-            other => unreachable!("{other:?} is no Redis"),
-        }
-    }
-
-    /// Has another server take the place of the master of this name. Pauses before the old one is back, and returns
-    /// when all servers are what they were to each other.
-    pub(crate) fn fail_over(&self, name: &str, how: How, pause: Duration) {
-        let slot = slot_of(&format!("{{crosslock:{name}}}"));
-        let old = match self {
-            Place::Sentinel(set) => set.master(),
-            Place::Cluster(set) => owner(set, slot),
-            other => unreachable!("{other:?} replaces no master"),
-        };
-        let server: &RedisServer = match self {
-            Place::Sentinel(set) => set.member(old),
-            Place::Cluster(set) => set.node(old),
-            _ => unreachable!("it is one of these"),
-        };
-        match how {
-            How::Asked => {}
-            How::Killed => server.kill(),
-            How::Stopped => server.stop(),
-        }
-        self.replace(old, name, how == How::Asked);
-        std::thread::sleep(pause);
-        match how {
-            How::Asked => {}
-            How::Killed => server.restart(),
-            How::Stopped => server.cont(),
-        }
-        self.settle();
-    }
-
-    /// Waits until another has the place of `old`, which is asked, or gone.
-    fn replace(&self, old: usize, name: &str, is_asked: bool) {
-        match self {
-            Place::Sentinel(set) if is_asked => _ = set.failover(),
-            Place::Sentinel(set) => _ = set.wait_for_other_master(old),
-            Place::Cluster(set) if is_asked => {
-                let mut replicas = Vec::new();
-                wait_until("a replica", PATIENCE, || {
-                    replicas = set.replicas_of(old);
-                    !replicas.is_empty()
-                });
-                set.failover(replicas[0]);
-            }
-            Place::Cluster(set) => {
-                _ = set.wait_for_other_owner(&format!("{{crosslock:{name}}}"), old);
-            }
-            other => unreachable!("{other:?} replaces no master"),
-        }
-    }
-
-    /// Waits until all servers run, and replicas have what their masters have.
-    fn settle(&self) {
-        match self {
-            Place::Sentinel(set) => set.wait_until_settled(),
-            Place::Cluster(set) => {
-                set.wait_until_ok();
-                let confirmed = |one: &RedisServer| one.is_confirmed_by(1).unwrap_or(false);
-                wait_until("the replicas to confirm", PATIENCE, || {
-                    self.masters().into_iter().all(confirmed)
-                });
-            }
-            _ => {}
-        }
-    }
 }
 
-fn owner(set: &Cluster, slot: u16) -> usize {
-    let mut owner = None;
-    wait_until("a node to have the slot", PATIENCE, || {
-        owner = set.owner_of_slot(slot);
-        owner.is_some()
-    });
-    owner.expect("it was there")
+/// Another takes the place of the leader of a set.
+fn replace_leader<K: Kind>(set: &ServerSet<K>, how: How, pause: Duration) {
+    let leader = set.leader();
+    match how {
+        How::Killed => set.kill(leader),
+        How::Stopped => set.stop(leader),
+    }
+    set.wait_for_other_leader(leader);
+    thread::sleep(pause);
+    match how {
+        How::Killed => set.restart(leader),
+        How::Stopped => set.go_on(leader),
+    }
+    set.leader();
+}
+
+/// The same with a master of Redis.
+fn replace(
+    master: &RedisServer,
+    how: How,
+    pause: Duration,
+    wait_for_other: impl FnOnce() -> usize,
+) {
+    match how {
+        How::Killed => master.kill(),
+        How::Stopped => master.stop(),
+    }
+    wait_for_other();
+    thread::sleep(pause);
+    match how {
+        How::Killed => master.restart(),
+        How::Stopped => master.cont(),
+    }
 }
 
 impl Servers {
@@ -211,46 +155,80 @@ impl Servers {
             Place::Directory(locks) => format!("file://{}", locks.display()),
             Place::Etcd(set) => set.url(),
             Place::ZooKeeper(set) => set.url() + "?tick=100ms",
-            Place::Single(server, _) => server.url(),
+            Place::Single(server) => server.url(),
             Place::Sentinel(set) => set.url() + "?min_replicas=2",
             Place::Cluster(set) => set.url() + "?min_replicas=1",
         }
     }
 
-    pub(crate) fn url_of_program(&self) -> String {
+    /// Those of Redis.
+    pub(crate) fn masters(&self) -> Vec<&RedisServer> {
         match &self.place {
-            Place::Single(_, proxy) => proxy.url(),
-            _ => self.url(),
+            Place::Single(server) => vec![server],
+            Place::Sentinel(set) => vec![set.member(set.master())],
+            Place::Cluster(set) => {
+                let masters = set.masters().into_iter();
+                masters
+                    .map(|index| -> &RedisServer { set.node(index) })
+                    .collect()
+            }
+            other => unreachable!("{other:?} is no Redis"),
         }
     }
 
-    /// What nobody has any more must be free. Gives what isn't, when all clients have ended.
-    pub(crate) fn left(&self) -> Option<String> {
-        let mut left = None;
-        eventually(PATIENCE, || {
-            left = self.look().unwrap_or_else(|error| Some(error.to_string()));
-            left.is_none()
-        });
-        left
+    /// Has another server take the place of the master of this name. Pauses before the old one is back, and returns
+    /// when all servers are what they were to each other.
+    pub(crate) fn fail_over(&self, name: &str, how: How, pause: Duration) {
+        match &self.place {
+            Place::Sentinel(set) => {
+                let old = set.master();
+                replace(set.member(old), how, pause, || {
+                    set.wait_for_other_master(old)
+                });
+                set.wait_until_settled();
+            }
+            Place::Cluster(set) => {
+                let key = format!("{{crosslock:{name}}}");
+                let old = set.owner(&key);
+                replace(set.node(old), how, pause, || {
+                    set.wait_for_other_owner(&key, old)
+                });
+                set.wait_until_ok();
+                let confirmed = |one: &RedisServer| one.is_confirmed_by(1).unwrap_or(false);
+                wait_until("the replicas to confirm", PATIENCE, || {
+                    self.masters().into_iter().all(confirmed)
+                });
+            }
+            Place::Etcd(set) => replace_leader(set, how, pause),
+            Place::ZooKeeper(set) => replace_leader(set, how, pause),
+            other => unreachable!("{other:?} replaces no master"),
+        }
     }
 
-    fn look(&self) -> Result<Option<String>> {
+    /// What nobody has any more must be free when all clients have ended.
+    pub(crate) fn wait_until_free(&self) {
+        wait_until("the locks to be left alone", PATIENCE, || {
+            self.are_free().unwrap_or(false)
+        });
+    }
+
+    fn are_free(&self) -> Result<bool> {
         let locker = self.builder().build()?;
         for name in NAMES {
             let seen = locker.inspect(name)?;
             if !seen.holders.is_empty() || !seen.waiters.is_empty() {
-                return Ok(Some(format!("{name}: {seen:?}")));
+                return Ok(false);
             }
         }
-        Ok(None)
+        Ok(true)
     }
 
-    /// The number that is stored, unless somebody has its lock.
-    pub(crate) fn stored(&self) -> Result<Option<u64>> {
-        let locker = self.builder().build()?;
-        let number = locker.mutex(COUNTER, 0u64)?;
-        let number = number.try_lock_for(PATIENCE)?;
-        Ok(number.map(|number| *number))
+    /// The number that is stored.
+    pub(crate) fn stored(&self) -> u64 {
+        let locker = self.builder().build().expect("open");
+        let number = locker.mutex(COUNTER, 0u64).expect("a number");
+        let number = number.try_lock_for(PATIENCE).expect("its lock");
+        *number.expect("nobody else has it")
     }
 
     /// Of an operator, who waits for longer than workers do.

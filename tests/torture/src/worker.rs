@@ -11,23 +11,19 @@ use crosslock::{Error, LockGuard, Locker, MutexGuard, Result};
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::history::{History, Mode, What, now};
-use support::{Child, eventually, hear, say, sockets, threads_named};
+use super::history::{History, What, now};
+use support::{Child, hear, say};
 
-/// Held for a moment.
-const SHORT: &str = "short";
-/// Held for so long that it is renewed; also by the command of `crosslock run`.
-pub(crate) const LONG: &str = "long";
+/// Held exclusively.
+const LOCK: &str = "lock";
 /// Read by many, written by one.
 const SHARED: &str = "shared";
 /// Protects a number, which is increased.
 pub(crate) const COUNTER: &str = "counter";
-const PERMITS: &str = "permits";
-pub(crate) const MOST_PERMITS: u32 = 3;
 
-pub(crate) const NAMES: [&str; 5] = [SHORT, LONG, SHARED, COUNTER, PERMITS];
+pub(crate) const NAMES: [&str; 3] = [LOCK, SHARED, COUNTER];
 
-const THREADS: u64 = 4;
+const THREADS: u32 = 4;
 const BEAT: Duration = Duration::from_millis(10);
 /// What refuses at once would be asked very often.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -40,7 +36,6 @@ pub(crate) struct Told {
     pub(crate) url: String,
     pub(crate) ttl: Duration,
     pub(crate) io_timeout: Duration,
-    pub(crate) seed: u64,
 }
 
 impl Told {
@@ -69,20 +64,18 @@ impl Told {
 pub fn run() {
     let told = env::var(TOLD).expect("the driver sets it");
     let told: Told = serde_json::from_str(&told).expect("the driver writes it");
-    let file = format!("worker-{}", told.number);
-    let history = History::open(&told.dir, &file, told.number).expect("write history");
-    let before = sockets();
+    let history = History::open(&told.dir, told.number).expect("write history");
     let locker = told.open();
     let (ends, calls) = (AtomicBool::new(false), AtomicU32::new(1));
     thread::scope(|scope| {
-        for thread in 0..THREADS {
+        for _ in 0..THREADS {
             let worker = Worker {
                 locker: &locker,
                 history: &history,
                 ends: &ends,
                 calls: &calls,
                 ttl: told.ttl,
-                rng: Rng::with_seed(told.seed ^ thread),
+                rng: Rng::new(),
             };
             scope.spawn(move || worker.work());
         }
@@ -92,32 +85,16 @@ pub fn run() {
         ends.store(true, Relaxed);
     });
     drop(locker);
-    tell_what_is_left(&history, before);
     say("done");
     hear();
 }
 
-/// How soon they end is another test's: here it matters whether they do.
-fn tell_what_is_left(history: &History, sockets_before: usize) {
-    let mut left = (0, 0);
-    let gone = eventually(Duration::from_secs(20), || {
-        left = (threads_named("crosslock-"), sockets());
-        left == (0, sockets_before)
-    });
-    if !gone {
-        let (threads, sockets) = left;
-        let text = format!("{threads} threads, and {sockets} sockets instead of {sockets_before}");
-        history.tell(0, "", What::Left(text));
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
-    Lock(&'static str),
+    Lock,
     Read,
     Write,
     Count,
-    Permits(u32),
 }
 
 enum Guard {
@@ -126,49 +103,24 @@ enum Guard {
 }
 
 impl Task {
-    const ALL: [Task; 7] = [
-        Task::Lock(SHORT),
-        Task::Lock(LONG),
-        Task::Read,
-        Task::Write,
-        Task::Count,
-        Task::Permits(1),
-        Task::Permits(MOST_PERMITS - 1),
-    ];
+    const ALL: [Task; 4] = [Task::Lock, Task::Read, Task::Write, Task::Count];
 
     fn name(self) -> &'static str {
         match self {
-            Task::Lock(name) => name,
+            Task::Lock => LOCK,
             Task::Read | Task::Write => SHARED,
             Task::Count => COUNTER,
-            Task::Permits(_) => PERMITS,
-        }
-    }
-
-    fn mode(self) -> Mode {
-        match self {
-            Task::Read => Mode::Read,
-            Task::Permits(count) => Mode::Permits(count),
-            _ => Mode::Exclusive,
         }
     }
 
     fn call(self, locker: &Locker, timeout: Option<Duration>) -> Result<Option<Guard>> {
         let guard = match (self, timeout) {
-            (Task::Lock(name), None) => locker.lock(name).map(Some),
-            (Task::Lock(name), Some(time)) => locker.try_lock_for(name, time),
+            (Task::Lock, None) => locker.lock(LOCK).map(Some),
+            (Task::Lock, Some(time)) => locker.try_lock_for(LOCK, time),
             (Task::Read, None) => locker.read(SHARED).map(Some),
             (Task::Read, Some(time)) => locker.try_read_for(SHARED, time),
             (Task::Write, None) => locker.write(SHARED).map(Some),
             (Task::Write, Some(time)) => locker.try_write_for(SHARED, time),
-            (Task::Permits(count), None) => {
-                let permits = locker.semaphore(PERMITS, MOST_PERMITS)?;
-                permits.acquire_many(count).map(Some)
-            }
-            (Task::Permits(count), Some(time)) => {
-                let permits = locker.semaphore(PERMITS, MOST_PERMITS)?;
-                permits.try_acquire_many_for(count, time)
-            }
             (Task::Count, None) => {
                 let guard = locker.mutex(COUNTER, 0u64)?.lock()?;
                 return Ok(Some(Guard::Value(guard)));
@@ -235,7 +187,7 @@ impl Worker<'_> {
         match outcome {
             Ok(Some(guard)) => {
                 let held = What::Held {
-                    mode: task.mode(),
+                    is_shared: task == Task::Read,
                     token: guard.lease().fencing_token(),
                     until: guard.valid_until(at),
                 };
@@ -245,11 +197,8 @@ impl Worker<'_> {
                 return true;
             }
             Ok(None) => {}
-            Err(error) => {
-                let failed = What::Failed(kind(&error));
-                self.history.tell(call, task.name(), failed);
-                thread::sleep(PAUSE);
-            }
+            Err(Error::Unavailable { .. }) => thread::sleep(PAUSE),
+            Err(error) => panic!("{task:?} fails: {error}"),
         }
         false
     }
@@ -259,7 +208,7 @@ impl Worker<'_> {
         if let Guard::Value(value) = guard {
             history.tell(call, task.name(), What::Found(**value));
         }
-        let end = Instant::now() + self.pause(task);
+        let end = Instant::now() + self.pause();
         loop {
             let at = now();
             let until = guard.valid_until(at);
@@ -275,11 +224,8 @@ impl Worker<'_> {
         }
     }
 
-    fn pause(&mut self, task: Task) -> Duration {
+    fn pause(&mut self) -> Duration {
         let part = self.rng.f64();
-        if task == Task::Lock(LONG) {
-            return self.ttl.mul_f64(0.3 + 1.2 * part);
-        }
         match self.rng.u8(0..10) {
             // It is renewed, or another has it for long when one that was stopped comes back.
             0..3 => self.ttl.mul_f64(0.3 + 0.9 * part),
@@ -311,13 +257,11 @@ impl Worker<'_> {
 }
 
 fn said(outcome: Result<()>) -> String {
-    outcome.map_or_else(|error| kind(&error), |()| "ok".to_owned())
-}
-
-fn kind(error: &Error) -> String {
-    match error {
-        Error::Lost { .. } => "lost".to_owned(),
-        Error::Unavailable { .. } => "unavailable".to_owned(),
-        _ => error.to_string(),
-    }
+    let said = match outcome {
+        Ok(()) => "ok",
+        Err(Error::Lost { .. }) => "lost",
+        Err(Error::Unavailable { .. }) => "unavailable",
+        Err(error) => panic!("a release fails: {error}"),
+    };
+    said.to_owned()
 }
