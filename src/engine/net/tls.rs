@@ -320,19 +320,6 @@ mod tests {
     }
 
     #[test]
-    fn plain_scheme_is_that_of_the_same_servers() {
-        for (url, plain) in [
-            ("rediss://h:1/0", "redis"),
-            ("rediss+sentinel://h/m/0", "redis+sentinel"),
-            ("valkeys://h", "valkey"),
-            ("etcds://h", "etcd"),
-            ("zks://h", "zk"),
-        ] {
-            assert_eq!(plain_scheme(url), plain);
-        }
-    }
-
-    #[test]
     fn forked_child_has_a_cache_of_sessions_of_its_own() {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)

@@ -180,15 +180,3 @@ fn no_error_shows_a_password_also_where_the_host_was_forgotten() {
         }
     });
 }
-
-#[test]
-fn nothing_makes_the_parser_panic() {
-    for_any(|random| {
-        let (rest, scheme) = (
-            random.text(0..=60),
-            random.one_of(&["redis", "rediss", "unix"]),
-        );
-        let _ = parse(&format!("{scheme}:{rest}"));
-        let _ = parse(&format!("{scheme}://{rest}"));
-    });
-}

@@ -292,15 +292,6 @@ mod tests {
         assert!(Decoder::new(&bytes).texts().is_err());
     }
 
-    #[test]
-    fn whatever_the_bytes_nothing_panics() {
-        for_any(|random| {
-            let bytes = random.list(0..=60, |random| random.u8(..));
-            let like = random.list(1..=8, any_part);
-            let _ = decoded(&bytes, &like);
-        });
-    }
-
     /// Gives its pieces one after the other. An empty piece is a timeout, and behind the last is the end.
     struct Pieces(VecDeque<Vec<u8>>);
 
