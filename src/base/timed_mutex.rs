@@ -84,28 +84,3 @@ impl<T> DerefMut for TimedGuard<'_, T> {
         &mut self.value
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    const SHORT: Duration = Duration::from_millis(5);
-
-    fn try_lock_for<T>(mutex: &TimedMutex<T>, most: Duration) -> Option<TimedGuard<'_, T>> {
-        mutex.try_lock_until(Instant::now() + most)
-    }
-
-    #[test]
-    fn timed_mutex_is_waited_for_until_the_time() {
-        let mutex = TimedMutex::from(0);
-        let guard = try_lock_for(&mutex, SHORT);
-        assert!(mutex.try_lock_until(Instant::now()).is_none());
-        let began = Instant::now();
-        assert!(try_lock_for(&mutex, SHORT).is_none());
-        assert!(began.elapsed() >= SHORT);
-        drop(guard);
-        assert!(mutex.try_lock_until(Instant::now()).is_some());
-    }
-}
