@@ -114,7 +114,7 @@ fn lease_that_is_lost_in_an_outage_tells_of_renewals_that_fail_and_of_no_end() {
     let failed = of("RenewalFailed");
     assert!(!failed.is_empty(), "{told:?}");
     let is_outage = |told: &&String| told.contains("(Unavailable {");
-    assert!(failed.iter().all(|told| is_outage(told)), "{failed:?}");
+    assert!(failed.iter().all(is_outage), "{failed:?}");
     let ends = (of("Lost").len(), of("Released").len());
     assert_eq!(ends, (1, 0), "{told:?}");
     assert_eq!(field(of("Lost")[0], "reason"), "Expired");
