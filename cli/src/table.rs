@@ -155,15 +155,3 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     }
     lines
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_kept_whole() {
-        assert_eq!(wrapped("a bb ccc dddd", 4), ["a bb", "ccc", "dddd"]);
-        assert_eq!(wrapped("longer than that", 5), ["longer", "than", "that"]);
-        assert_eq!(wrapped("", 5), [""]);
-    }
-}

@@ -234,28 +234,6 @@ impl fmt::Debug for Registration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU32;
-
-    fn counter() -> (Arc<AtomicU32>, Wake) {
-        let count = Arc::new(AtomicU32::new(0));
-        let counted = count.clone();
-        let wake: Wake = Arc::new(move || _ = counted.fetch_add(1, Ordering::SeqCst));
-        (count, wake)
-    }
-
-    #[test]
-    fn wakes_are_called_while_they_are_registered() {
-        let (cancel, (count, wake)) = (Cancel::default(), counter());
-        let first = cancel.on_set(wake.clone());
-        let second = cancel.on_set(wake);
-        drop(first);
-        assert_eq!(count.load(Ordering::SeqCst), 0);
-        cancel.clone().set();
-        assert_eq!(count.load(Ordering::SeqCst), 1);
-        drop(second);
-        cancel.set();
-        assert_eq!(count.load(Ordering::SeqCst), 1);
-    }
 
     #[test]
     fn nothing_of_one_that_followed_stays() {

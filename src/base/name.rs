@@ -124,18 +124,6 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::random::{WORD, for_any};
-
-    #[test]
-    fn length_and_alphabet_alone_decide() {
-        for_any(|random| {
-            let (word, name) = (random.text_of(WORD, 0..=80), random.text(0..=400));
-            let namespace = Namespace::new(&word);
-            assert_eq!(namespace.is_ok(), word.len() <= 64, "{word:?}");
-            let key = Key::new(&Namespace::new("app").unwrap(), &name);
-            assert_eq!(key.is_ok(), (1..=512).contains(&name.len()), "{name:?}");
-        });
-    }
 
     #[test]
     fn error_shows_a_long_name_shortened() {

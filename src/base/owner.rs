@@ -111,19 +111,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owner_is_new_each_time_and_names_its_thread() {
-        let (one, two) = (Owner::new(), Owner::new());
-        assert_ne!(one, two);
-        let parts: Vec<_> = one.as_str().split('/').collect();
-        assert_eq!(parts.len(), 4, "{}", one.as_str());
-        assert_eq!(Uuid::parse_str(parts[0]).unwrap().get_version_num(), 4);
-        assert_eq!(parts[2], std::process::id().to_string());
-        assert!(parts[3].parse::<u64>().is_ok(), "{}", parts[3]);
-        let other = std::thread::spawn(Owner::new).join().unwrap();
-        assert_ne!(other.as_str().split('/').next_back(), Some(parts[3]));
-    }
-
-    #[test]
     fn host_is_a_part_of_a_line() {
         assert_eq!(host_of("vm-1.example"), "vm-1.example");
         assert_eq!(host_of("a\nb/c\td"), "a-b-c-d");

@@ -40,26 +40,6 @@ pub(crate) fn unescaped_text(text: &str, is_plain: impl Fn(usize, u8) -> bool) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::random::for_any;
-
-    #[test]
-    fn text_comes_back() {
-        for_any(|random| {
-            let text = random.text(0..=20);
-            let is_plain = |_, byte: u8| byte.is_ascii_lowercase();
-            let there = escaped(&text, is_plain);
-            assert!(
-                there
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'%')
-            );
-            assert_eq!(unescaped_text(&there, is_plain).as_deref(), Some(&*text));
-            assert_eq!(
-                unescaped(&there.to_lowercase()),
-                Some(text.clone().into_bytes())
-            );
-        });
-    }
 
     #[test]
     fn other_text_has_no_meaning() {

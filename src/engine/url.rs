@@ -209,7 +209,6 @@ fn is_address(authority: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::random::{Random, for_any};
 
     #[test]
     fn parts_end_where_the_next_begins() {
@@ -240,38 +239,6 @@ mod tests {
         for part in ["%", "%4", "a%4", "%4g", "%+4", "%é", "%%41"] {
             assert!(decoded_bytes(part).is_err(), "{part}");
         }
-    }
-
-    #[test]
-    fn parts_are_put_together_again() {
-        for_any(|random| {
-            let text = |random: &mut Random, excluded: &str| {
-                let excluded =
-                    |any: char| any.is_control() || any.is_whitespace() || excluded.contains(any);
-                random.text_without(excluded, 0..=9)
-            };
-            let authority = random.option(|random| text(random, "/?#"));
-            let path = random.option(|random| format!("/{}", text(random, "?#")));
-            let path = path.unwrap_or_default();
-            let query = random.option(|random| text(random, "#"));
-            let before = authority.as_ref().map(|authority| format!("//{authority}"));
-            let behind = query.as_ref().map(|query| format!("?{query}"));
-            let [before, behind] = [before, behind].map(Option::unwrap_or_default);
-            let url = format!("a:{before}{path}{behind}");
-            let parts = Parts::of(&url).unwrap();
-            assert!(authority.is_none() || parts.authority == authority.as_deref());
-            assert!(authority.is_none() || parts.path == path);
-            assert_eq!(parts.query, query.as_deref());
-        });
-    }
-
-    #[test]
-    fn escaped_bytes_come_back() {
-        for_any(|random| {
-            let bytes = random.list(0..=100, |random| random.u8(..));
-            let escaped: String = bytes.iter().map(|byte| format!("%{byte:02X}")).collect();
-            assert_eq!(decoded_bytes(&escaped).unwrap(), bytes);
-        });
     }
 
     #[test]

@@ -94,24 +94,3 @@ impl Drop for Alarm {
         self.clock.0.state.lock().alarms.remove(&self.number);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::clock::Deadline;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    #[test]
-    fn deadline_goes_by_the_clock_that_made_it() {
-        let clock = FakeClock::new();
-        let deadline = Deadline::after_by(&clock, 2 * SECOND);
-        assert_eq!(deadline.remaining(), 2 * SECOND);
-        assert_eq!(deadline.within(SECOND).remaining(), SECOND);
-        clock.move_by(SECOND);
-        assert_eq!(deadline.plus(SECOND).remaining(), 2 * SECOND);
-        assert!(!deadline.is_over() && deadline.instant().is_none());
-        clock.move_by(SECOND);
-        assert!(deadline.is_over());
-    }
-}

@@ -23,20 +23,6 @@ fn next_one_enters_when_the_command_of_a_killed_tool_is_dead() {
     place.assert_that_none_ran_beside_another();
 }
 
-/// So the lock isn't free before the watchdog, which kills the command, has ended.
-#[test]
-fn watchdog_has_the_locks_door() {
-    let place = Place::with_files();
-    let tool = place.run("a b", BEAT).start();
-    place.wait_for_beats_of(1);
-    let fds = format!("/proc/{}/fd", watchdog(&tool).as_raw_nonzero());
-    let open = std::fs::read_dir(fds).expect("the watchdog runs").flatten();
-    let open = open.filter_map(|fd| std::fs::read_link(fd.path()).ok());
-    let locks = open.filter(|file| file.starts_with(place.path("locks")));
-    // One for all names of a lease.
-    assert_eq!(locks.count(), 1);
-}
-
 #[test]
 fn command_dies_also_when_tool_and_watchdog_are_killed() {
     let place = Place::with_files();

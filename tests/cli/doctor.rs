@@ -1,8 +1,6 @@
 //! `doctor`.
 
-use std::time::Duration;
-
-use support::{RedisServer, Setup};
+use support::RedisServer;
 
 use crate::holders::{json, shape};
 use crate::tool::{Place, on_terminal};
@@ -36,22 +34,6 @@ fn weak_server_is_told_with_status_1() {
         "\nTry: appendonly yes, appendfsync always; or have storage\ncheck the fencing token\n",
     ];
     assert_has(&shape(&shown, &[]), &parts);
-}
-
-#[test]
-fn cluster_is_told_as_one_place() {
-    let cluster = Setup::new().node_timeout(Duration::from_secs(30)).cluster();
-    let place = Place::with_locks_at(&cluster.url());
-    let done = place.tool("doctor").ends(1);
-    assert_eq!(done.err, "");
-    let parts = [
-        "a primary with 1 replica, the slowest ",
-        "\tmin_replicas=1 in the URL, and min-replicas-to-write 1 on the servers; or have storage check",
-        "\nfine\tslots\teach of 16384 slots has its master\t-\t-\n",
-        "\nweak\tfailover\ta master that is gone is replaced after about 31s\tleases of 10s, renewed each ",
-        "\nfine\tservers\tall 6 answer\t-\t-\n",
-    ];
-    assert_has(&done.out, &parts);
 }
 
 #[test]

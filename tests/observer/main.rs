@@ -6,14 +6,11 @@ mod holds;
 mod leases;
 #[cfg(feature = "metrics")]
 mod metrics;
-#[cfg(feature = "redis")]
-mod outages;
-mod storms;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crosslock::{Event, Locker, LockerBuilder, LostReason, Observer};
+use crosslock::{Event, Locker, LockerBuilder, Observer};
 #[cfg(feature = "redis")]
 use support::RedisServer;
 use support::wait_until;
@@ -22,58 +19,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);
 const NAMESPACE: &str = "watched";
 
-/// An event, to be looked at later. Errors are their texts.
-#[derive(Clone, Debug, PartialEq)]
-enum Told {
-    Waiting,
-    Acquired {
-        token: u64,
-        waited: Duration,
-        was_waiting: bool,
-        handed_over: bool,
-        abandoned: bool,
-    },
-    GaveUp {
-        waited: Duration,
-        error: Option<String>,
-    },
-    Released {
-        token: u64,
-        held: Duration,
-    },
-    Renewed {
-        token: u64,
-    },
-    RenewalFailed {
-        remaining: Duration,
-        error: String,
-    },
-    Lost {
-        token: u64,
-        held: Duration,
-        reason: LostReason,
-    },
-    OutageBegan {
-        engine: String,
-        error: String,
-    },
-    OutageEnded {
-        engine: String,
-        lasted: Duration,
-    },
-    Broken {
-        holders: usize,
-    },
-}
-
-/// Keeps what it is told, with the names of the locks.
+/// Keeps what it is told, as `Debug` shows it.
 #[derive(Default)]
-struct Kept(Mutex<Vec<(String, Told)>>);
+struct Kept(Mutex<Vec<String>>);
 
 impl Observer for Kept {
     fn event(&self, event: &Event<'_>) {
-        assert_eq!(text_of(event, "namespace"), NAMESPACE);
-        let told = (text_of(event, " name"), kept(event));
+        let told = format!("{event:?}");
+        assert_eq!(field(&told, "namespace"), format!("{NAMESPACE:?}"));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(told);
     }
@@ -81,81 +34,48 @@ impl Observer for Kept {
 
 impl Kept {
     /// What is known of a lock, in order.
-    fn of(&self, name: &str) -> Vec<Told> {
+    fn of(&self, name: &str) -> Vec<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = all.iter().filter(|(one, _)| one == name);
-        own.map(|(_, told)| told.clone()).collect()
+        let is_its = |told: &&String| told.contains(&format!(" name: {name:?}"));
+        all.iter().filter(is_its).cloned().collect()
     }
 
-    fn count(&self, name: &str, is: impl Fn(&Told) -> bool) -> usize {
-        self.of(name).iter().filter(|told| is(told)).count()
+    /// The kinds of these events, with blanks between them.
+    fn kinds(&self, name: &str) -> String {
+        let told = self.of(name);
+        let kinds = told.iter().filter_map(|told| told.split(' ').next());
+        kinds.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The tokens of these events, where they have one.
+    fn tokens(&self, name: &str) -> Vec<u64> {
+        let told = self.of(name).into_iter();
+        let told = told.filter(|told| told.contains(" token: "));
+        told.map(|told| field(&told, "token").parse().unwrap())
+            .collect()
     }
 
     #[track_caller]
-    fn wait_for(&self, what: &str, name: &str, is: impl Fn(&Told) -> bool) {
-        wait_until(what, PATIENCE, || self.count(name, &is) > 0);
+    fn wait_for(&self, name: &str, kind: &str) {
+        wait_until(kind, PATIENCE, || {
+            self.kinds(name).split(' ').any(|one| one == kind)
+        });
+    }
+
+    /// That a hold began and was lost, and nothing else.
+    #[track_caller]
+    fn assert_lost(&self, name: &str, reason: &str) {
+        assert_eq!(self.kinds(name), "Acquired Lost");
+        let tokens = self.tokens(name);
+        assert_eq!(tokens[0], tokens[1]);
+        assert_eq!(field(&self.of(name)[1], "reason"), reason);
     }
 }
 
-#[allow(clippy::too_many_lines, reason = "a table")]
-fn kept(event: &Event<'_>) -> Told {
-    let shown = |error: &crosslock::Error| format!("{error:?}");
-    match *event {
-        Event::Waiting { .. } => Told::Waiting,
-        Event::Acquired {
-            token,
-            waited,
-            was_waiting,
-            handed_over,
-            abandoned,
-            ..
-        } => Told::Acquired {
-            token,
-            waited,
-            was_waiting,
-            handed_over,
-            abandoned,
-        },
-        Event::GaveUp { waited, error, .. } => {
-            let error = error.map(shown);
-            Told::GaveUp { waited, error }
-        }
-        Event::Released { token, held, .. } => Told::Released { token, held },
-        Event::Renewed { token, .. } => Told::Renewed { token },
-        Event::RenewalFailed {
-            remaining, error, ..
-        } => Told::RenewalFailed {
-            remaining,
-            error: shown(error),
-        },
-        Event::Lost {
-            token,
-            held,
-            reason,
-            ..
-        } => Told::Lost {
-            token,
-            held,
-            reason,
-        },
-        Event::OutageBegan { engine, error, .. } => Told::OutageBegan {
-            engine: engine.to_owned(),
-            error: shown(error),
-        },
-        Event::OutageEnded { engine, lasted, .. } => Told::OutageEnded {
-            engine: engine.to_owned(),
-            lasted,
-        },
-        Event::Broken { holders, .. } => Told::Broken { holders },
-        ref other => panic!("what is it? {other:?}"),
-    }
-}
-
-/// A text that each event has, as its `Debug` shows it.
-fn text_of(event: &Event<'_>, field: &str) -> String {
-    let shown = format!("{event:?}");
-    let (_, rest) = shown.split_once(&format!("{field}: \"")).expect(field);
-    rest.split('"').next().expect("a text").to_owned()
+/// What a field of an event is.
+fn field<'a>(told: &'a str, name: &str) -> &'a str {
+    let (_, rest) = told.split_once(&format!(" {name}: ")).expect(name);
+    rest.split([',', ' ']).next().expect("a value")
 }
 
 /// A locker, and what its observer keeps.
@@ -176,26 +96,4 @@ fn each_url(test: impl Fn(&str)) {
     }
     #[cfg(feature = "redis")]
     test(&RedisServer::start().url());
-}
-
-/// Asserts that a hold began and was lost, and nothing else; and returns how long it was.
-#[track_caller]
-fn assert_lost(told: &[Told], why: LostReason, url: &str) -> Duration {
-    let [
-        Told::Acquired { token, .. },
-        Told::Lost {
-            token: lost,
-            held,
-            reason,
-        },
-    ] = *told
-    else {
-        panic!("{url}: {told:?}")
-    };
-    assert_eq!((lost, reason), (token, why), "{url}");
-    held
-}
-
-fn is_waiting(told: &Told) -> bool {
-    matches!(told, Told::Waiting)
 }

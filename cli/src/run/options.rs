@@ -293,17 +293,6 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read() {
-        let options = parse(&["a", "b", "-w", "1m", "-E", "9", "--", "echo", "-n"]).expect("valid");
-        assert_eq!(options.names, ["a", "b"]);
-        assert_eq!(options.wait, Some(Duration::from_secs(60)));
-        assert_eq!(options.taken, Status(9));
-        assert_eq!(options.command, ["echo", "-n"]);
-        assert_eq!(options.mode, Mode::Exclusive);
-        assert_eq!(options.signal, Signal::TERM);
-    }
-
-    #[test]
     fn permits_and_signals_have_several_forms() {
         let args = ["a", "-p", "2/3", "-s", "int", "-k", "2", "--", "x"];
         let options = parse(&args).expect("valid");
@@ -315,22 +304,5 @@ mod tests {
         }
         assert!(signal("TERMINATE").is_err());
         assert!(permits("3").is_err());
-    }
-
-    #[test]
-    fn contradictions_are_refused() {
-        for args in [
-            &["a"][..],
-            &["--", "x"],
-            &["a", "b", "--shared", "--", "x"],
-            &["a", "--shared", "-p", "1/2", "--", "x"],
-            &["a", "-s", "--", "x"],
-            &["a", "-n", "-w", "1", "--", "x"],
-            &["a", "--skip", "-E", "3", "--", "x"],
-            &["a", "--ttl", "1s", "--", "x"],
-            &["a", "-c", "x", "--", "x"],
-        ] {
-            assert!(parse(args).is_err(), "{args:?}");
-        }
     }
 }

@@ -316,22 +316,3 @@ impl AsFd for BootTimer {
         self.timer.as_fd()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_read_as_they_were_written() {
-        let pid = Pid::from_raw(4711).expect("it is one");
-        for message in [
-            Message::Group(Group(pid)),
-            Message::Until(None),
-            Message::Until(Some(Duration::from_nanos(1_234_567_890_123))),
-            Message::Over,
-        ] {
-            assert_eq!(Message::from_bytes(message.to_bytes()), Some(message));
-        }
-        assert_eq!(Message::from_bytes([b'x'; LENGTH]), None);
-    }
-}

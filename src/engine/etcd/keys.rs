@@ -210,7 +210,7 @@ pub(super) fn entry_of(keys: &Keys, found: KeyValue) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::random::{Random, WORD, for_any};
+    use crate::base::random::{Random, for_any};
 
     fn key(namespace: &str, name: &str) -> Key {
         let namespace = Namespace::new(namespace).expect("it is valid");
@@ -248,30 +248,6 @@ mod tests {
                 [&one, &other].map(|(space, name)| Keys::of("", &key(space, name)).prefix);
             let begins = first.starts_with(&second) || second.starts_with(&first);
             assert_eq!(one == other, begins, "{first} {second}");
-        });
-    }
-
-    #[test]
-    fn name_is_found_in_its_keys() {
-        for_any(|random| {
-            let (namespace, name) = (random.text_of(WORD, 0..=8), random.text(1..=20));
-            if name.is_empty() {
-                return;
-            }
-            let root = ["", "root", "a/b"][random.usize(..3)];
-            let (key, space) = (
-                key(&namespace, &name),
-                Namespace::new(&namespace).expect("it is valid"),
-            );
-            let keys = Keys::of(root, &key);
-            let found = |key: &str| name_of(root, &space, key);
-            assert_eq!(found(&keys.place("id")), Some((name.clone(), true)));
-            assert_eq!(found(&keys.value()), Some((name.clone(), false)));
-            assert_eq!(found(&keys.broken("id")), Some((name.clone(), false)));
-            for (end, _) in name.char_indices() {
-                let prefix = of_names(root, &space, &name[..end]);
-                assert!(keys.value().starts_with(&prefix));
-            }
         });
     }
 

@@ -382,6 +382,3 @@ impl Root {
         Ok(dir)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -411,6 +411,3 @@ fn rested(resting: &mut Vec<Known>) -> Option<Known> {
 fn stays(presence: &Presence) -> bool {
     presence.is_at_its_path().unwrap_or(false) && presence.touch().is_ok()
 }
-
-#[cfg(test)]
-mod tests;

@@ -19,6 +19,3 @@ mod operators;
 mod order;
 mod store;
 mod wait;
-
-#[cfg(test)]
-mod tests;

@@ -85,7 +85,7 @@ pub(crate) fn used(line: &[Mode]) -> u64 {
 mod tests {
     use super::Standing::{Behind, BehindSome, Holds};
     use super::*;
-    use crate::base::random::{Random, for_any};
+    use crate::base::random::for_any;
 
     const X: Mode = Mode::Exclusive;
     const R: Mode = Mode::Shared;
@@ -113,33 +113,6 @@ mod tests {
         ] {
             assert_eq!(standing(ahead, mode), expected, "{ahead:?} {mode:?}");
         }
-    }
-
-    fn any_mode(random: &mut Random) -> Mode {
-        match random.u8(0..3) {
-            0 => X,
-            1 => R,
-            _ => permits(random.u32(1..=4)),
-        }
-    }
-
-    #[test]
-    fn holders_fit_together_and_the_first_is_one() {
-        for_any(|random| {
-            let line = random.list(1..=6, any_mode);
-            let holds: Vec<_> = holders(&line).collect();
-            assert!(holds[0]);
-            let of_line = line.iter().zip(&holds);
-            let holding: Vec<_> = of_line
-                .filter(|(_, holds)| **holds)
-                .map(|(mode, _)| *mode)
-                .collect();
-            let is_one_kind = holding.iter().all(|mode| *mode == R) || used(&holding) > 0;
-            assert!(holding.len() == 1 || is_one_kind, "{line:?}");
-            assert!(used(&holding) <= 4, "{line:?}");
-            // First come, first served: whoever holds has nobody ahead that doesn't.
-            assert!(holds.is_sorted_by(|one, next| one >= next), "{line:?}");
-        });
     }
 
     #[test]

@@ -94,22 +94,3 @@ fn what_nobody_asks_for_any_more_is_forgotten_in_time() {
         assert!(names(&engine) <= 100, "{mode:?}");
     }
 }
-
-/// Hears of no break.
-#[derive(Debug)]
-struct Deaf;
-
-impl Revocations for Deaf {
-    fn revoked(&self, _: &str, _: u64, _: LostReason) {}
-}
-
-#[test]
-fn dead_receivers_are_forgotten() {
-    let (engine, _) = engine();
-    for _ in 0..10 {
-        let told: Arc<dyn Revocations> = Arc::new(Deaf);
-        engine.tell_revocations(Arc::downgrade(&told));
-    }
-    let receivers = format!("{:?}", engine.memory.receivers);
-    assert!(receivers.contains("count: 1"), "{receivers}");
-}

@@ -137,24 +137,10 @@ impl fmt::Debug for Password {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::random::{Random, WORD, for_any};
 
     fn server(host: &str, port: u16) -> HostPort {
         let host = host.to_owned();
         HostPort { host, port }
-    }
-
-    fn any_server(random: &mut Random) -> HostPort {
-        let host = match random.bool() {
-            true => random.text_of(WORD, 1..=20),
-            false => Ipv6Addr::from_bits(random.u128(..)).to_string(),
-        };
-        let port = random.u16(..);
-        HostPort { host, port }
-    }
-
-    fn escaped(text: &str) -> String {
-        text.bytes().map(|byte| format!("%{byte:02X}")).collect()
     }
 
     #[test]
@@ -206,37 +192,5 @@ mod tests {
             let found = Authority::parse(text, 7).unwrap_err();
             assert!(found.contains(reason), "{text}: {found}");
         }
-    }
-
-    #[test]
-    fn authority_comes_back_as_it_was() {
-        for_any(|random| {
-            let [user, password] = [(); 2].map(|()| random.text(0..=9));
-            let servers = random.list(1..=3, any_server);
-            let list: Vec<_> = servers.iter().map(HostPort::to_string).collect();
-            let text = format!(
-                "{}:{}@{}",
-                escaped(&user),
-                escaped(&password),
-                list.join(",")
-            );
-            let found = Authority::parse(&text, 7).unwrap();
-            assert_eq!(found.servers, servers);
-            assert_eq!(found.login.user.unwrap_or_default(), user);
-            assert_eq!(
-                found.login.password.map_or(String::new(), |found| found.0),
-                password
-            );
-        });
-    }
-
-    #[test]
-    fn no_reason_or_debug_output_shows_a_password() {
-        for_any(|random| {
-            let [before, after] = [(); 2].map(|()| random.text_without(|any| any == 's', 0..=5));
-            let host = random.text_of("abcxyz@:,%[]", 0..=8);
-            let found = Authority::parse(&format!("u:{before}sssss{after}@{host}"), 7);
-            assert!(!format!("{found:?}").contains("sssss"), "{:?}", found);
-        });
     }
 }

@@ -384,33 +384,5 @@ mod tests {
         ] {
             assert_eq!(acquired(value), None);
         }
-        let forever = [-1, 4, 0, 0, 0].map(Value::Int);
-        let taken = |holder| {
-            Acquired::Taken(Taken {
-                remaining: None,
-                counter: 4,
-                was_queued: false,
-                is_handed_on: false,
-                queue_length: 0,
-                holder,
-            })
-        };
-        let mut forever = forever.to_vec();
-        assert_eq!(acquired(Value::Array(forever.clone())), Some(taken(None)));
-        forever.push(Value::BulkString(b"host/1/2".into()));
-        let holder = Some("host/1/2".to_owned());
-        assert_eq!(acquired(Value::Array(forever)), Some(taken(holder)));
-        let token = Token {
-            number: 7,
-            abandoned: true,
-        };
-        assert_eq!(acquired(Value::Int(0)), Some(Acquired::Broken));
-        let granted = |value| Some(Acquired::Granted { token, value });
-        assert_eq!(acquired(Value::Int(7)), granted(None));
-        let with = |value| Value::Array(vec![Value::Int(7), value]);
-        assert_eq!(acquired(with(Value::Nil)), granted(Some(None)));
-        let value = Some(b"1".as_slice().into());
-        let text = Value::BulkString(b"1".into());
-        assert_eq!(acquired(with(text)), granted(Some(value)));
     }
 }

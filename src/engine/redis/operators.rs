@@ -221,18 +221,6 @@ fn waiter((public, mode): ShownWaiter) -> Waiter {
 mod tests {
     use super::*;
 
-    #[test]
-    fn prefix_is_matched_literally() {
-        let namespace = Namespace::new("app").unwrap();
-        let (before, behind) = around(&namespace);
-        assert_eq!(
-            pattern(&before, "a*b[c]?\\", behind),
-            r"{app:a\*b\[c\]\?\\*}"
-        );
-        let (before, behind) = around(&Namespace::new("").unwrap());
-        assert_eq!(pattern(&before, "", behind), "*");
-    }
-
     fn order(queue: &[(&str, &str)], readers: &[&str], after_exclusive: bool) -> Vec<u64> {
         let own = |(number, mode): &(&str, &str)| (format!("host/1/{number}"), (*mode).to_owned());
         let queue = queue.iter().map(own).collect();

@@ -284,33 +284,7 @@ impl Command for Cmd {
 mod tests {
     use super::super::keys::VALUE;
     use super::lua::{FILES, constants};
-    use super::*;
-    use crate::base::random::for_any;
     use crate::base::token::HAND_OVERS;
-
-    #[test]
-    fn call_is_packed_as_the_crate_does() {
-        for_any(|random| {
-            let keys = random.list(0..=4, |random| random.text(0..=200));
-            // Short ones, and those whose length takes a digit more.
-            let arguments = random.list(0..=4, |random| {
-                let least = random.one_of(&[0, 990]);
-                random.text(least..=least + 20)
-            });
-            let script = Script::of("return 1".to_owned());
-            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let arguments: Vec<&[u8]> = arguments.iter().map(String::as_bytes).collect();
-            let call = script.call(&keys, &arguments);
-            for (packed, verb, text) in [
-                (call.packed(), "EVALSHA", &script.digest),
-                (call.in_full().unwrap(), "EVAL", &script.code),
-            ] {
-                let mut command = ::redis::cmd(verb);
-                command.arg(text).arg(keys.len()).arg(&keys).arg(&arguments);
-                assert_eq!(packed, command.get_packed_command());
-            }
-        });
-    }
 
     fn is_of_a_word(c: char) -> bool {
         c.is_ascii_alphanumeric() || c == '_'

@@ -17,9 +17,6 @@ use crate::base::{Cancel, Deadline, sys::sync::Mutex, sys::time};
 use crate::engine::Failed;
 use crate::engine::net::{IDLE, SHORTEST_SHARE, address::Endpoint, pool::Pool};
 
-#[cfg(test)]
-mod tests;
-
 /// One server, and the connections to it that are idle. Nobody waits for another's connection.
 #[derive(Debug)]
 pub(super) struct Server {
@@ -381,11 +378,5 @@ impl LateQuestions {
     pub(super) fn give_up_all(&self) {
         let all = std::mem::take(&mut *self.0.lock());
         all.into_iter().for_each(|late| late.connection.give_up());
-    }
-
-    /// How many there are.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.0.lock().len()
     }
 }

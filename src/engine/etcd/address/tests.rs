@@ -58,16 +58,11 @@ fn parts_that_are_not_understood_are_named() {
     assert!(reason("etcd://h/?ca=/x").contains("etcds://"));
     assert!(reason("etcds://h/?ca=/x&ca=/y").contains("ca, cert, key"));
     assert!(reason("etcds://h/?cert=/x").contains("&key="));
-    assert!(reason("etcds://h/?key=/x").contains("cert="));
     assert!(reason("etcd:///root").contains("host"));
-    assert!(reason("etcd:h").contains("host"));
     assert!(reason("etcd://u@h/").contains("password"));
     assert!(reason("etcd://:p@h/").contains("user"));
     assert!(reason("etcd://u:pa/ss@h/").contains("%2F"));
-    assert!(reason("etcd://u:p%ss@h/").contains("%25"));
-    assert!(reason("etcd://h:x/").contains("etcd://"));
     assert!(reason("etcd://h//").contains("root"));
-    assert!(reason("etcd://h/a//b").contains("root"));
     assert!(reason("etcd://h/a%00").contains("control"));
     assert!(reason("etcd://h/a%2F").contains("root"));
     assert!(reason("etcd://h/a@b").contains("%40"));

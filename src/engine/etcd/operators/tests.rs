@@ -1,28 +1,6 @@
 use super::*;
 use crate::engine::etcd::client::Failure;
 
-fn shown(named: &[(&str, bool)], is_last: bool) -> (Vec<String>, Option<String>) {
-    let named = named
-        .iter()
-        .map(|(name, in_line)| (name.to_string(), *in_line));
-    let page = page(named.collect(), is_last);
-    (page.names, page.next.and_then(|next| next.after))
-}
-
-#[test]
-fn name_at_the_end_of_a_page_is_on_the_next() {
-    let keys = [("a", true), ("b", false), ("b", true), ("c", true)];
-    let strings = |names: &[&str]| names.iter().map(|one| one.to_string()).collect::<Vec<_>>();
-    assert_eq!(shown(&keys, true), (strings(&["a", "b", "c"]), None));
-    assert_eq!(
-        shown(&keys, false),
-        (strings(&["a", "b"]), Some("b".into()))
-    );
-    let one = [("c", true), ("c", true)];
-    assert_eq!(shown(&one, false), (strings(&["c"]), Some("c".into())));
-    assert_eq!(shown(&[], true), (strings(&[]), None));
-}
-
 fn member(member: u64, version: &str, leader: Option<u64>) -> Status {
     Status {
         host: "h:2379".to_owned(),

@@ -1,6 +1,5 @@
 use super::super::page::BootId;
 use super::*;
-use crate::base::random::{Random, for_cases};
 use crate::base::{Due, IfExists, NewTask, Policy, TaskAnswer, TaskCall, TaskCounts};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -47,44 +46,6 @@ fn ask(owner: &str) -> Step {
         owner: owner.into(),
         waits: true,
     }
-}
-
-/// Some change of few tasks and few owners.
-fn any_step(random: &mut Random) -> Step {
-    let id = random.one_of(&["a", "b", "c"]);
-    let owner: Arc<str> = random.one_of(&["1 x", "2 y", "3 z"]).into();
-    let wait = Due::After(Duration::from_micros(random.u64(..50)));
-    match random.u8(..9) {
-        0..3 => insert(id, wait),
-        3 => Step::Remove(id.to_owned()),
-        4 => Step::Reset(id.to_owned(), wait),
-        5 => Step::TakeBack { owner },
-        6 => Step::Gone { owner },
-        7 => Step::End {
-            owner,
-            end: random.option(|random| random.one_of(&["d", "rno", "i5 later", "bno"]).to_owned()),
-            granted: None,
-        },
-        _ => Step::Ask {
-            owner,
-            waits: random.bool(),
-        },
-    }
-}
-
-#[test]
-fn all_that_read_a_journal_have_the_same_queue() {
-    for_cases(100, |random| {
-        let (file, mut writers) = (file(), [Journal::default(), Journal::default()]);
-        for _ in 0..random.usize(1..40) {
-            let writer = &mut writers[usize::from(random.bool())];
-            writer.read(&file).unwrap();
-            writer.change(&file, any_step(random)).unwrap();
-            let other = read(&file).unwrap();
-            writer.tasks.take_called();
-            assert_eq!((&other.tasks, other.last), (&writer.tasks, writer.last));
-        }
-    });
 }
 
 #[test]

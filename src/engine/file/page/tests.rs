@@ -118,15 +118,6 @@ fn text_is_read_as_written_over_any_other() {
     });
 }
 
-#[test]
-fn text_that_is_longer_than_any_is_refused() {
-    let file = temp_file();
-    let extent = replace(&file, "a text");
-    let error = write(&file, &BOOT, &"x".repeat(LONGEST + 1), &extent).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::FileTooLarge);
-    assert_eq!(found(&content_of(&file), &BOOT), text("a text"));
-}
-
 /// A process that is killed has made some of the room, or written some of the steps, the last of them wholly or not at
 /// all.
 #[test]

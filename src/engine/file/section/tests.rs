@@ -1,35 +1,6 @@
-use super::super::tests::{opened, temp_dir};
 use super::*;
-use crate::base::cancel::Cancel;
 use crate::base::random::{WORD, for_any};
 use std::path::Component;
-use std::thread;
-
-fn open(directory: &Path) -> NameFile {
-    NameFile::open(&opened(directory), "x.lock".as_ref()).unwrap()
-}
-
-fn is_late(file: &NameFile, deadline: &Deadline) -> bool {
-    let section = file.section(LockMode::Urgent, deadline);
-    section.is_err_and(|e| e.kind() == ErrorKind::TimedOut)
-}
-
-#[test]
-fn wait_for_a_section_ends_at_its_deadline_and_by_a_cancel() {
-    let dir = temp_dir();
-    let (one, other) = (open(dir.path()), open(dir.path()));
-    let _section = one.section(LockMode::Urgent, &Deadline::NEVER).unwrap();
-    let cancel = Cancel::default();
-    // A thread that has the same file open, and one that doesn't.
-    for file in [&one, &other] {
-        assert!(is_late(file, &Deadline::after(Duration::from_millis(20))));
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| is_late(file, &Deadline::NEVER.or(&cancel)));
-            cancel.set();
-            assert!(waiter.join().unwrap());
-        });
-    }
-}
 
 fn key(namespace: &str, name: &str) -> Key {
     Key::new(&Namespace::new(namespace).unwrap(), name).unwrap()

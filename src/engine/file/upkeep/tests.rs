@@ -23,14 +23,6 @@ fn directory_for_everybody_is_weak() {
 }
 
 #[test]
-fn trial_excludes_and_leaves_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let finding = locking(&Dir::at(directory.path()).unwrap()).unwrap();
-    assert_eq!(finding.verdict.to_string(), "fine", "{finding:?}");
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-}
-
-#[test]
 fn network_file_systems_are_weak() {
     for (kind, verdict) in [
         (Kind::Local("ext4"), "fine"),

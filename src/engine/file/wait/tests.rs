@@ -74,14 +74,6 @@ fn waiter_that_dies_abandons_the_lock_if_it_has_seen_its_lease() {
     assert!(is_abandoned(&place, &claim, &Owner::new()));
 }
 
-#[test]
-fn thousand_waiters_look_less_than_ten_times_a_second_together() {
-    let a_second: f64 = (0..1_000)
-        .map(|place| look_every(place).as_secs_f64().recip())
-        .sum();
-    assert!(a_second < 10.0, "{a_second}");
-}
-
 /// As where another program has the file locked for longer than the question takes.
 #[test]
 fn waiter_asks_again_after_a_pause_when_its_question_has_no_answer() {

@@ -36,19 +36,6 @@ impl ClientSessionStore for OfParent {
     }
 }
 
-#[test]
-fn plain_scheme_is_that_of_the_same_servers() {
-    for (url, plain) in [
-        ("rediss://h:1/0", "redis"),
-        ("rediss+sentinel://h/m/0", "redis+sentinel"),
-        ("valkeys://h", "valkey"),
-        ("etcds://h", "etcd"),
-        ("zks://h", "zk"),
-    ] {
-        assert_eq!(plain_scheme(url), plain);
-    }
-}
-
 /// A server that has said something, and hung up.
 struct HungUp<'a>(&'a [u8]);
 

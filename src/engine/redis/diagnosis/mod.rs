@@ -318,27 +318,6 @@ fn failover(timeout: Option<Duration>, options: &Options) -> Finding {
 mod tests {
     use super::*;
 
-    fn found(findings: [Finding; 2]) -> Finding {
-        let addresses = ["a:1", "b:2"].map(str::to_owned).into_iter();
-        let found = addresses.zip(findings);
-        let mut found = weakest(&found.collect::<Vec<_>>());
-        assert_eq!(found.len(), 1);
-        found.remove(0)
-    }
-
-    #[test]
-    fn weakest_counts_and_is_named() {
-        let fine = Finding::fine("memory", "enough");
-        assert_eq!(found([fine.clone(), fine.clone()]), fine);
-        let weak = |found: &str| Finding::weak("memory", found, "keys go", "more of it");
-        let unknown = Finding::unknown("memory", "not shown", "allow INFO");
-        assert_eq!(found([fine.clone(), weak("little")]), weak("b:2: little"));
-        assert_eq!(found([weak("x"), weak("y")]), weak("a:1: x"));
-        let shown = found([unknown.clone(), fine]);
-        assert_eq!(shown.found, "a:1: not shown");
-        assert_eq!(shown.verdict, unknown.verdict);
-    }
-
     #[test]
     fn slots_without_a_master_and_those_between_two_are_weak() {
         let all = Some(u64::from(SLOTS));

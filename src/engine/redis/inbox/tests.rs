@@ -52,15 +52,3 @@ fn nothing_but_the_owner_and_a_number_is_a_grant() {
         assert_eq!(told, granted);
     });
 }
-
-#[test]
-fn any_bytes_are_understood_or_left() {
-    for_any(|random| {
-        let [payload, whole] = [(); 2].map(|()| random.list(0..=100, |random| random.u8(..)));
-        let owner = Owner::new();
-        assert_eq!(notified(&owner, &message(&payload)), None);
-        for value in ::redis::parse_redis_value(&whole).into_iter() {
-            assert_eq!(notified(&owner, &value), None);
-        }
-    });
-}

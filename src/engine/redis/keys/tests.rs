@@ -85,18 +85,6 @@ fn channels_are_as_documented() {
 }
 
 #[test]
-fn channels_are_in_the_slot_of_the_name() {
-    for (namespace, name) in [("app", "a"), ("app", "{x}"), ("", "{user}:1"), ("", "b{")] {
-        let key = Key::new(&Namespace::new(namespace).unwrap(), name).unwrap();
-        assert_eq!(tag(Kind::Single, &key), None);
-        let own = channel(namespace, "1", tag(Kind::Cluster, &key));
-        let slot = slot_of(&Keys::of(&key).lock);
-        assert_eq!(slot_of(&own), slot, "{own}");
-        assert_eq!(slot_of(&broken_channel_beside(&own)), slot, "{own}");
-    }
-}
-
-#[test]
 fn slots_are_those_of_the_specification() {
     assert_eq!(crc16(b"123456789"), 0x31c3);
     assert_eq!(crc16(b""), 0);

@@ -96,16 +96,6 @@ fn nothing_makes_it_panic() {
 }
 
 #[test]
-fn reply_is_read_on_after_a_timeout() {
-    let mut read = Replies::new();
-    let first = read.next(&mut chunks(b"*2\r\n:1\r\n$3\r\na", 100));
-    assert!(matches!(first, Err(Failure::TimedOut(_))));
-    let value = read.next(&mut chunks(b"bc\r\n", 100)).expect("it is whole");
-    let expected = [Value::Int(1), Value::BulkString(b"abc".to_vec())];
-    assert_eq!(value, Value::Array(expected.into()));
-}
-
-#[test]
 fn endless_replies_take_bounded_memory() {
     for (start, then) in [
         ("+", "x"),
@@ -127,21 +117,6 @@ fn endless_replies_take_bounded_memory() {
         assert!(stream.given < 3 * LONGEST_LINE, "{start:?}");
         assert!(read.buffer.capacity() < 4 * LONGEST_LINE, "{start:?}");
     }
-}
-
-#[test]
-fn memory_of_a_long_value_is_given_back() {
-    const LONG: usize = 8 << 20;
-    let mut reply = format!(":1\r\n${LONG}\r\n").into_bytes();
-    reply.resize(reply.len() + LONG, b'x');
-    reply.extend_from_slice(b"\r\n");
-    let (mut read, mut stream) = (Replies::new(), chunks(&reply, 1 << 20));
-    read.next(&mut stream).expect("a number");
-    match read.next(&mut stream) {
-        Ok(Value::BulkString(bytes)) => assert_eq!(bytes.len(), LONG),
-        other => panic!("{other:?}"),
-    }
-    assert_eq!(read.buffer.len(), USUAL);
 }
 
 #[test]

@@ -63,18 +63,12 @@ fn parts_that_are_not_understood_are_named() {
         ("redis://h/0?ca=/x", "`ca`"),
         ("unix:///s?db=1&db=2", "db, user, pass"),
         ("redis://h/x", "database"),
-        ("redis://h/-1", "database"),
-        ("redis://h/1/2", "database"),
         ("redis://h/99999999999", "database"),
-        ("redis://h/#x", "#"),
-        ("redis:///0", "host"),
         ("redis://u@h/", "password"),
         ("unix:///s?user=u", "?user="),
         ("redis://:pa/ss@h/", "%2F"),
         ("redis://:p%ss@h/", "%25"),
-        ("redis://h:x/", "redis://"),
         ("unix://run/s", "unix:///"),
-        ("unix:///", "unix:///"),
         ("unix:///..", "unix:///"),
         (&*format!("unix:///{}", "x".repeat(200)), "201 bytes"),
         ("redis+cluster://a/1", "database 0"),
@@ -178,17 +172,5 @@ fn no_error_shows_a_password_also_where_the_host_was_forgotten() {
                 assert!(!shown.contains("sssss"), "{url}: {shown}");
             }
         }
-    });
-}
-
-#[test]
-fn nothing_makes_the_parser_panic() {
-    for_any(|random| {
-        let (rest, scheme) = (
-            random.text(0..=60),
-            random.one_of(&["redis", "rediss", "unix"]),
-        );
-        let _ = parse(&format!("{scheme}:{rest}"));
-        let _ = parse(&format!("{scheme}://{rest}"));
     });
 }

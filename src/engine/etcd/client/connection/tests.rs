@@ -61,14 +61,6 @@ fn what_is_no_answer_is_refused() {
     }
 }
 
-#[test]
-fn any_head_is_understood_or_refused() {
-    for_any(|random| {
-        let bytes = random.list(0..=200, |random| random.one_of(CHUNKED.as_bytes()));
-        let _ = head_in(&bytes);
-    });
-}
-
 /// Feeds the bytes in pieces that end at `cuts`, and gives the body and what was left behind it.
 fn taken(mut body: Body, bytes: &[u8], cuts: &[usize]) -> Result<(Vec<u8>, Vec<u8>, bool), String> {
     let (mut input, mut output, mut from) = (Vec::new(), Vec::new(), 0);
@@ -120,19 +112,6 @@ fn chunks_cut_at_any_byte_are_put_together() {
 }
 
 #[test]
-fn length_ends_a_body() {
-    for cut in 0..=7 {
-        let (output, left, is_over) = taken(Body::Length(5), b"12345HT", &[cut]).unwrap();
-        assert_eq!(
-            (&*output, &*left, is_over),
-            (&b"12345"[..], &b"HT"[..], true)
-        );
-    }
-    assert!(!taken(Body::Length(5), b"1234", &[]).unwrap().2);
-    assert!(Body::Length(0).is_over());
-}
-
-#[test]
 fn frames_that_are_wrong_are_refused() {
     let endless = [b"0\r\n".to_vec(), vec![b'a'; LONGEST_LINE + 2]].concat();
     for bytes in [
@@ -145,12 +124,4 @@ fn frames_that_are_wrong_are_refused() {
     ] {
         assert!(taken(Body::ChunkSize, bytes, &[]).is_err(), "{bytes:?}");
     }
-}
-
-#[test]
-fn any_body_is_taken_or_refused() {
-    for_any(|random| {
-        let bytes = random.list(0..=100, |random| random.one_of(b"01af\r\n; x"));
-        let _ = taken(Body::ChunkSize, &bytes, &[]);
-    });
 }

@@ -46,16 +46,6 @@ fn memory_that_may_run_out_and_connections_that_do_are_weak() {
 }
 
 #[test]
-fn only_a_log_that_is_written_at_once_keeps_all() {
-    assert_eq!(with_log(Some("always")).verdict.to_string(), "fine");
-    assert_eq!(with_log(Some("everysec")).verdict.to_string(), "weak");
-    assert_eq!(with_log(None).verdict.to_string(), "unknown");
-    for save in [None, Some(""), Some("3600 1")] {
-        assert_eq!(without_log(save).verdict.to_string(), "weak");
-    }
-}
-
-#[test]
 fn server_that_cannot_write_is_told() {
     let facts = "aof_last_write_status:ok\r\nrdb_last_bgsave_status:err";
     assert!(refusing(&Facts::of(facts)).is_some());

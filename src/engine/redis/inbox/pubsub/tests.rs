@@ -78,29 +78,6 @@ fn subscribing(left: usize) -> Expected {
 }
 
 #[test]
-fn channel_whose_slot_is_elsewhere_is_refused_and_the_connection_lives() {
-    let refused = || Received::Refused {
-        channels: vec!["a".into()],
-    };
-    let expected = [(); 4].map(|()| subscribing(2));
-    let replies = [
-        (value("-MOVED 1 127.0.0.1:7001\r\n"), refused(), 3),
-        (value("-CLUSTERDOWN Hash slot not served\r\n"), refused(), 2),
-        (confirmation("ssubscribe"), subscribed(), 2),
-        (confirmation("smessage"), Received::Other, 2),
-        (confirmation("ssubscribe"), subscribed(), 1),
-        // Of a channel that was subscribed before.
-        (confirmation("sunsubscribe"), ended(), 1),
-    ];
-    let mut expected = assert_understood(expected, replies);
-    let refusal = value("-NOPERM this user has no permissions\r\n");
-    assert!(matches!(
-        interpret(&refusal, &mut expected),
-        Err(Failure::Denied(_))
-    ));
-}
-
-#[test]
 fn what_follows_sunsubscribe_is_no_reply_to_the_next_command() {
     let moved = || value("-MOVED 1 127.0.0.1:7001\r\n");
     for replies in [

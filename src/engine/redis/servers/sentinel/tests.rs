@@ -1,5 +1,4 @@
 use super::*;
-use crate::base::random::for_any;
 
 fn view(replies: &str) -> Result<View, NoView> {
     let value = ::redis::parse_redis_value(format!("*2\r\n{replies}").as_bytes());
@@ -72,16 +71,4 @@ fn other_servers_and_refusals_are_told_apart() {
     assert!(matches!(found, Err(NoView::NoSentinel)));
     let found = view("-ERR No such master with that name\r\n*-1\r\n");
     assert!(matches!(found, Err(NoView::UnknownName)));
-}
-
-#[test]
-fn any_answer_is_understood_or_left() {
-    for_any(|random| {
-        let bytes = random.list(0..=60, |random| random.u8(..));
-        let name = "m".to_owned();
-        if let Ok(value) = ::redis::parse_redis_value(&bytes) {
-            let _ = names(&value);
-            let _ = Question { name: name.clone() }.view(value);
-        }
-    });
 }

@@ -116,10 +116,3 @@ fn lines_say_who_is_what_and_where() {
     assert_eq!(at(2, false).as_deref(), Some("asked:7002"));
     assert_eq!(at(3, false), None);
 }
-
-#[test]
-fn slots_on_their_way_are_told_apart_from_ranges() {
-    let own = node_lines(NODES).find(NodeLine::is_own).unwrap();
-    assert_eq!(own.on_their_way().collect::<Vec<_>>(), [93, 77]);
-    assert_eq!(own.coming().collect::<Vec<_>>(), [77]);
-}

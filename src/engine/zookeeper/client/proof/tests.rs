@@ -8,20 +8,6 @@ fn at(millis: u64) -> BootInstant {
 }
 
 #[test]
-fn third_beat_in_a_row_proves_the_first() {
-    let mut proof = Proof::new(TICK, at(0), at(20));
-    assert_eq!(proof.next_beat(), at(320));
-    proof.synced(at(320), at(330));
-    assert_eq!(proof.since(), at(0));
-    proof.synced(at(630), at(650));
-    assert_eq!(proof.since(), at(0));
-    proof.synced(at(950), at(960));
-    assert_eq!(proof.since(), at(320));
-    proof.synced(at(1260), at(1270));
-    assert_eq!(proof.since(), at(630));
-}
-
-#[test]
 fn beats_of_an_earlier_connection_do_not_count() {
     let mut proof = Proof::new(TICK, at(0), at(0));
     proof.synced(at(300), at(300));
