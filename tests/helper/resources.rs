@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Instant;
 
-use crosslock::{Error, LockGuard};
+use crosslock::LockGuard;
 
 use super::*;
 use support::{Stopwatch, hear, resident_bytes, say, sockets, threads_named, wait_until};
@@ -179,82 +179,4 @@ pub(crate) fn lose_guards() {
     }
     drop((guards, lock));
     tell_that_threads_end(20);
-}
-
-pub(crate) fn hold_and_wait() {
-    let sockets_before = sockets();
-    let locker = Locker::builder(&arg(URL)).renew_every(Duration::from_millis(1_000));
-    let locker = locker.build().unwrap();
-    let guards = take_many(&locker, 100);
-    let waiters: Vec<_> = (0..20)
-        .map(|n| {
-            let other = Locker::open(&arg(URL)).unwrap();
-            thread::spawn(move || other.try_lock_for(&n.to_string(), Duration::from_millis(500)))
-        })
-        .collect();
-    for waiter in waiters {
-        // A server that has much to do may not answer in time.
-        let outcome = waiter.join().unwrap();
-        assert!(matches!(outcome, Ok(None) | Err(Error::Unavailable { .. })));
-    }
-    (0..3).for_each(|_| wait_for_renewal(&guards[0]));
-    assert!(guards.iter().all(LockGuard::is_held));
-    say("renewed");
-    assert_eq!(hear().as_deref(), Some("drop"));
-    drop((guards, locker));
-    assert_clean(0, sockets_before);
-    say("clean");
-    // The parent looks at the server while this process lives.
-    hear();
-}
-
-pub(crate) fn close_without_an_answer() {
-    let sockets_before = sockets();
-    let locker = Locker::open(&arg(URL)).unwrap();
-    let guards = take_many(&locker, 100);
-    let waiting = locker.clone();
-    let waiter = thread::spawn(move || waiting.lock("0").map(drop));
-    say("holds");
-    assert_eq!(hear().as_deref(), Some("close"));
-    let watch = Stopwatch::start();
-    locker.close();
-    watch.assert_within(Duration::from_millis(500));
-    assert!(waiter.join().unwrap().is_err());
-    assert!(guards.iter().all(|guard| guard.lost().try_recv().is_ok()));
-    drop((guards, locker));
-    assert_clean(0, sockets_before);
-}
-
-#[track_caller]
-fn wait_for_renewal(guard: &LockGuard) {
-    let end = Instant::now() + guard.remaining();
-    wait_until("a renewal", PATIENCE, || {
-        assert!(guard.is_held(), "lost instead of renewed");
-        Instant::now() + guard.remaining() > end + Duration::from_millis(1)
-    });
-}
-
-pub(crate) fn wait_for_many_names() {
-    let before = sockets();
-    let locker = Locker::open(&arg(URL)).expect("open");
-    let threads: Vec<_> = (0..100)
-        .map(|number| {
-            let locker = locker.clone();
-            let name = format!("name-{number}");
-            thread::spawn(move || drop(locker.lock(&name).expect("lock")))
-        })
-        .collect();
-    say("waits");
-    hear();
-    say(&format!("threads {}", threads_named("crosslock-inbox")));
-    hear();
-    threads
-        .into_iter()
-        .for_each(|one| one.join().expect("no panic"));
-    drop(locker);
-    wait_until("the threads to end", PATIENCE, || {
-        threads_named("crosslock-") == 0 && sockets() == before
-    });
-    say("clean");
-    hear();
 }

@@ -45,9 +45,7 @@ pub use program::built_program;
 pub use proxy::{Fault, Proxy};
 pub use resources::{open_files_under, resident_bytes, sockets, threads_named};
 pub use server::RedisServer;
-pub use sets::{
-    Cluster, Member, Migration, Replicated, SentinelSet, Setup, slot_of, tag_in, valkey,
-};
+pub use sets::{Cluster, Member, Migration, Replicated, SentinelSet, Setup, slot_of, valkey};
 pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
 pub use threads::{Thread, children};
 pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};

@@ -49,15 +49,6 @@ impl Etcd {
         })
     }
 
-    /// Returns its version, such as `[3, 5, 17]`.
-    #[track_caller]
-    pub fn version(&self) -> Vec<u32> {
-        let answer = self.call("/v3/maintenance/status", &json!({}));
-        let version = answer["version"].as_str().expect("it tells its version");
-        let parts = version.split(['.', '-']).take(3);
-        parts.filter_map(|part| part.parse().ok()).collect()
-    }
-
     /// Returns how many requests it has begun with, of those whose service or method is such.
     #[track_caller]
     pub fn requests(&self, such: &str) -> u64 {
