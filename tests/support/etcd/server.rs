@@ -59,7 +59,7 @@ impl EtcdCluster {
 
 impl Kind for EtcdKind {
     fn is_ready(server: &Etcd) -> bool {
-        let mine = server.status().is_some_and(|status| status.leader != 0);
+        let mine = server.leader().is_some_and(|(_, leader)| leader != 0);
         mine && gateway::names(server.own_addr()).contains(&server.kind.name)
     }
 
@@ -86,14 +86,12 @@ impl Kind for EtcdKind {
     }
 
     fn leader(members: &[Etcd]) -> Option<usize> {
-        let told: Vec<_> = members.iter().map(Etcd::status).collect();
+        let told: Vec<_> = members.iter().map(Etcd::leader).collect();
         let leads = |index: usize| {
-            let Some(own) = &told[index] else {
-                return false;
-            };
-            let all = told.iter().flatten();
-            let votes = all.filter(|one| one.leader == own.member).count();
-            own.leader == own.member && votes > members.len() / 2
+            told[index].is_some_and(|(own, leader)| {
+                let votes = told.iter().flatten().filter(|(_, voted)| *voted == own);
+                leader == own && votes.count() > members.len() / 2
+            })
         };
         (0..members.len()).find(|index| leads(*index))
     }

@@ -204,7 +204,7 @@ impl Cluster {
     fn agree(&self) -> bool {
         let owners = |index: &usize| {
             let lines = seen_by(&self.nodes[*index])?;
-            let open = lines.iter().any(|line| line.has_open_slots());
+            let open = lines.iter().any(|line| line.open > 0);
             let slots = lines.into_iter().filter(|line| !line.slots.is_empty());
             let mut slots: Vec<_> = slots.map(|line| (line.id, line.slots)).collect();
             slots.sort_by(|one, other| one.0.cmp(&other.0));
