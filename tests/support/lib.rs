@@ -35,7 +35,7 @@ mod zookeeper;
 
 pub use black_hole::{BlackHole, ClosedPort};
 pub use builder::Builder;
-pub use consensus::{Backup, Kind, Server, ServerSet};
+pub use consensus::{Kind, Server, ServerSet};
 pub use daemon::Daemon;
 pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, gateway};
 pub use forks::forked;

@@ -1,10 +1,11 @@
 //! What servers of etcd have of their own.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::setup::{EtcdSetup, USER};
 use super::{gateway, program};
+use crate::certificates;
 use crate::consensus::{Front, Kind, Server, ServerSet};
 use crate::daemon::{Daemon, fast_dir};
 use crate::peers::Peers;
@@ -33,10 +34,11 @@ impl Etcd {
         (name, cluster): (&str, &str),
         front: Front,
         place: (usize, &Arc<Peers>),
-        prepare: impl FnOnce(&Path),
     ) -> Self {
         let dir = fast_dir("etcd");
-        prepare(dir.path());
+        if setup.tls {
+            certificates::write(dir.path());
+        }
         let arguments = setup.arguments(name, cluster, &front);
         let kind = EtcdKind {
             name: name.to_owned(),
@@ -65,24 +67,16 @@ impl Kind for EtcdKind {
 
     fn url(server: &Etcd, hosts: &str, root: &str) -> String {
         let setup = &server.kind.setup;
-        let (scheme, ca) = if setup.tls {
-            ("etcds", format!("?ca={}", server.ca_file().display()))
-        } else {
-            ("etcd", String::new())
-        };
-        let certificate = match setup.client_certificates {
-            true => {
-                let [pem, key] = ["client.pem", "client.key"].map(|file| server.dir().join(file));
-                format!("&cert={}&key={}", pem.display(), key.display())
-            }
-            false => String::new(),
+        let (scheme, files) = match setup.tls {
+            true => ("etcds", server.files_of_url(setup.client_certificates)),
+            false => ("etcd", String::new()),
         };
         let (user, password) = USER;
         let login = match setup.login {
             true => format!("{user}:{password}@"),
             false => String::new(),
         };
-        format!("{scheme}://{login}{hosts}/{root}{ca}{certificate}")
+        format!("{scheme}://{login}{hosts}/{root}{files}")
     }
 
     fn leader(members: &[Etcd]) -> Option<usize> {

@@ -138,12 +138,8 @@ impl Kind for ZooKeeperKind {
         if !server.kind.tls {
             return format!("zk://{hosts}/{root}");
         }
-        let file = |name| server.dir().join(name).display().to_string();
-        let own = match server.kind.client_certificates {
-            true => format!("&cert={}&key={}", file("client.pem"), file("client.key")),
-            false => String::new(),
-        };
-        format!("zks://{hosts}/{root}?ca={}{own}", file("ca.pem"))
+        let files = server.files_of_url(server.kind.client_certificates);
+        format!("zks://{hosts}/{root}{files}")
     }
 
     /// One that says that it leads, if most others say that they follow.

@@ -189,22 +189,22 @@ impl Hit {
         let follower = (leader + 1) % set.members().len();
         match self {
             Hit::LeaderKilled => {
-                set.kill(leader);
+                set.member(leader).kill();
                 set.wait_for_other_leader(leader);
                 thread::sleep(pause);
-                set.restart(leader);
+                set.member(leader).restart();
             }
             Hit::LeaderStopped => {
-                set.stop(leader);
+                set.member(leader).stop();
                 set.wait_for_other_leader(leader);
                 thread::sleep(pause);
                 // It takes itself for the leader, until it is told.
-                set.go_on(leader);
+                set.member(leader).cont();
             }
             Hit::FollowerKilled => {
-                set.kill(follower);
+                set.member(follower).kill();
                 thread::sleep(pause);
-                set.restart(follower);
+                set.member(follower).restart();
             }
             Hit::AllRestarted => {
                 let members = set.members().iter();
