@@ -18,8 +18,6 @@ mod limits;
 mod namespaces;
 mod opening;
 mod orders;
-#[path = "../waiting/pending.rs"]
-mod pending;
 mod places;
 mod resources;
 mod script;
@@ -42,7 +40,6 @@ use support::puppet::{TTL, URL};
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const FILE: &str = "TEST_FILE";
 const COUNT: &str = "TEST_COUNT";
 
 type Role = (&'static str, fn());
@@ -60,13 +57,8 @@ const ROLES: &[Role] = &[
     ("forks into a namespace", namespaces::fork_into_one),
     ("forks with an observer", telling::fork_with_an_observer),
     ("opens", opening::open),
-    (
-        "waits without descriptors",
-        limits::wait_without_descriptors,
-    ),
     ("opens and logs", telling::open_and_log),
     ("starts no threads", limits::start_no_threads),
-    ("waits for many", waiting::wait_for_many),
     ("waits with its threads", waiting::wait_with_threads),
     #[cfg(all(feature = "file", feature = "value"))]
     ("plays", strace::play),
@@ -78,12 +70,6 @@ const ROLES: &[Role] = &[
         resources::drop_while_a_renewal_hangs,
     ),
     ("loses its guards", resources::lose_guards),
-    ("holds and waits", resources::hold_and_wait),
-    (
-        "closes without an answer",
-        resources::close_without_an_answer,
-    ),
-    ("waits for many names", resources::wait_for_many_names),
     #[cfg(feature = "delay")]
     ("works on tasks", tasks::work),
     ("has a child", tools::have_a_child),

@@ -70,8 +70,6 @@ impl Holder {
         match verb {
             "lock" => self.keep(name, lock.lock(name).map(Some)),
             "read" => self.keep(name, lock.read(name).map(Some)),
-            "write" => self.keep(name, lock.write(name).map(Some)),
-            "permits" => self.keep(name, permits(lock, name).map(Some)),
             "all" => {
                 let names: Vec<_> = name.split(' ').collect();
                 self.keep(name, lock.lock_all(&names).map(Some))
@@ -81,7 +79,6 @@ impl Holder {
             "try-for-2s" => self.keep(name, lock.try_lock_for(name, Duration::from_secs(2))),
             "adopt" => self.keep(name, adopt(lock, name).map(Some)),
             "pass" => pass(lock, name),
-            "give-up" => give_up(lock, name),
             "break" => match lock.break_lock(name) {
                 Ok(holders) => format!("broke {}", holders.len()),
                 Err(e) => kind(&e),
@@ -155,14 +152,6 @@ fn token(guard: &LockGuard) -> String {
     format!("token {} {since} {abandoned}", guard.fencing_token())
 }
 
-/// Two of three permits of `n`: "2/3 n".
-fn permits(lock: &Locker, order: &str) -> Result<LockGuard> {
-    let (permits, name) = order.split_once(' ').expect("permits and a name");
-    let (count, of) = permits.split_once('/').expect("two numbers");
-    let semaphore = lock.semaphore(name, of.parse().expect("a number"))?;
-    semaphore.acquire_many(count.parse().expect("a number"))
-}
-
 fn adopt(lock: &Locker, secret: &str) -> Result<LockGuard> {
     lock.adopt(&secret.parse::<LeaseTicket>()?)
 }
@@ -171,14 +160,6 @@ fn pass(lock: &Locker, name: &str) -> String {
     let guard = lock.lock(name).expect("lock");
     say(&format!("done {}", token(&guard)));
     outcome(guard.unlock())
-}
-
-/// Waits for a moment for a lock that is taken. Where the machine stands still at its end, no answer comes in time.
-fn give_up(lock: &Locker, name: &str) -> String {
-    match lock.try_lock_for(name, Duration::from_millis(30)) {
-        Ok(None) | Err(Error::Unavailable { .. }) => "ok".to_owned(),
-        other => panic!("{other:?}"),
-    }
 }
 
 /// Asked locally first: nothing that does I/O may have told the guard before. Its renewer may need a moment for that.

@@ -1,9 +1,8 @@
 //! What locks cost in a process, counted in one that does nothing else: threads, sockets, files and memory.
 
 use std::thread;
-use std::time::Instant;
 
-use crosslock::{Error, LockGuard};
+use crosslock::LockGuard;
 
 use super::*;
 use support::{Stopwatch, hear, resident_bytes, say, sockets, threads_named, wait_until};
@@ -12,23 +11,21 @@ use support::{Stopwatch, hear, resident_bytes, say, sockets, threads_named, wait
 const OURS: &str = "crosslock-";
 const LOCKS: usize = 1000;
 
-/// Asserts that the crate's threads, which have nothing to do any more, end soon; says when they have. There are
-/// `threads` of them at most.
+/// Asserts that the crate's threads, which have nothing to do any more, end soon. There are `threads` of them at most.
 #[track_caller]
-fn tell_that_threads_end(threads: usize) {
+fn assert_threads_end(threads: usize) {
     /// What the system may take to end one. Those of the stopwatch get their turn before a thousand that end do.
     const EACH: Duration = Duration::from_micros(200);
     let threads = u32::try_from(threads).unwrap();
     let watch = Stopwatch::start();
     wait_until("the threads to end", PATIENCE, || threads_named(OURS) == 0);
-    let ended = watch.assert_within(Duration::from_millis(100) + EACH * threads);
-    say(&format!("ended {}", ended.as_millis()));
+    watch.assert_within(Duration::from_millis(100) + EACH * threads);
 }
 
 /// The same, and that the sockets have been closed.
 #[track_caller]
 fn assert_clean(threads: usize, sockets_before: usize) {
-    tell_that_threads_end(threads);
+    assert_threads_end(threads);
     assert_eq!(sockets(), sockets_before);
 }
 
@@ -58,10 +55,7 @@ pub(crate) fn hold_many() {
     verified.for_each(|verified| verified.unwrap());
 
     assert_eq!(hear().as_deref(), Some("drop"));
-    let begun = Instant::now();
-    drop(guards);
-    say(&format!("dropped {}", begun.elapsed().as_millis()));
-    drop(lock);
+    drop((guards, lock));
     assert_clean(LOCKS, sockets_before);
     say("clean");
     // The parent looks at the server while this process lives.
@@ -80,12 +74,11 @@ pub(crate) fn close_with_many() {
         .collect();
     let watch = Stopwatch::start();
     lock.close();
-    let closed = watch.assert_within(Duration::from_millis(500));
+    watch.assert_within(Duration::from_millis(500));
     for waiter in waiters {
         assert!(waiter.join().unwrap().is_err());
     }
     assert!(guards.iter().all(|guard| guard.lost().try_recv().is_ok()));
-    say(&format!("closed {}", closed.as_millis()));
     drop((guards, lock));
     assert_clean(LOCKS, sockets_before);
 }
@@ -102,7 +95,7 @@ pub(crate) fn loop_and_count() {
     }
     say(&format!("most {most}"));
     // The locker may stay: a thread that nobody needs ends by itself.
-    tell_that_threads_end(2);
+    assert_threads_end(2);
     drop(lock);
 }
 
@@ -147,7 +140,7 @@ pub(crate) fn hold_a_file() {
     assert!(doors() < 10 && open() == 3 + doors());
     drop((lock, other));
     assert_eq!((open(), doors()), (0, 0));
-    tell_that_threads_end(2);
+    assert_threads_end(2);
 }
 
 pub(crate) fn drop_while_a_renewal_hangs() {
@@ -161,8 +154,7 @@ pub(crate) fn drop_while_a_renewal_hangs() {
     assert_eq!(hear().as_deref(), Some("drop"));
     let watch = Stopwatch::start();
     drop(guard);
-    let dropped = watch.assert_within(Duration::from_millis(500));
-    say(&format!("dropped {}", dropped.as_millis()));
+    watch.assert_within(Duration::from_millis(500));
     drop(lock);
     assert_clean(2, sockets_before);
 }
@@ -178,83 +170,5 @@ pub(crate) fn lose_guards() {
         guard.lost().recv_timeout(PATIENCE).unwrap();
     }
     drop((guards, lock));
-    tell_that_threads_end(20);
-}
-
-pub(crate) fn hold_and_wait() {
-    let sockets_before = sockets();
-    let locker = Locker::builder(&arg(URL)).renew_every(Duration::from_millis(1_000));
-    let locker = locker.build().unwrap();
-    let guards = take_many(&locker, 100);
-    let waiters: Vec<_> = (0..20)
-        .map(|n| {
-            let other = Locker::open(&arg(URL)).unwrap();
-            thread::spawn(move || other.try_lock_for(&n.to_string(), Duration::from_millis(500)))
-        })
-        .collect();
-    for waiter in waiters {
-        // A server that has much to do may not answer in time.
-        let outcome = waiter.join().unwrap();
-        assert!(matches!(outcome, Ok(None) | Err(Error::Unavailable { .. })));
-    }
-    (0..3).for_each(|_| wait_for_renewal(&guards[0]));
-    assert!(guards.iter().all(LockGuard::is_held));
-    say("renewed");
-    assert_eq!(hear().as_deref(), Some("drop"));
-    drop((guards, locker));
-    assert_clean(0, sockets_before);
-    say("clean");
-    // The parent looks at the server while this process lives.
-    hear();
-}
-
-pub(crate) fn close_without_an_answer() {
-    let sockets_before = sockets();
-    let locker = Locker::open(&arg(URL)).unwrap();
-    let guards = take_many(&locker, 100);
-    let waiting = locker.clone();
-    let waiter = thread::spawn(move || waiting.lock("0").map(drop));
-    say("holds");
-    assert_eq!(hear().as_deref(), Some("close"));
-    let watch = Stopwatch::start();
-    locker.close();
-    watch.assert_within(Duration::from_millis(500));
-    assert!(waiter.join().unwrap().is_err());
-    assert!(guards.iter().all(|guard| guard.lost().try_recv().is_ok()));
-    drop((guards, locker));
-    assert_clean(0, sockets_before);
-}
-
-#[track_caller]
-fn wait_for_renewal(guard: &LockGuard) {
-    let end = Instant::now() + guard.remaining();
-    wait_until("a renewal", PATIENCE, || {
-        assert!(guard.is_held(), "lost instead of renewed");
-        Instant::now() + guard.remaining() > end + Duration::from_millis(1)
-    });
-}
-
-pub(crate) fn wait_for_many_names() {
-    let before = sockets();
-    let locker = Locker::open(&arg(URL)).expect("open");
-    let threads: Vec<_> = (0..100)
-        .map(|number| {
-            let locker = locker.clone();
-            let name = format!("name-{number}");
-            thread::spawn(move || drop(locker.lock(&name).expect("lock")))
-        })
-        .collect();
-    say("waits");
-    hear();
-    say(&format!("threads {}", threads_named("crosslock-inbox")));
-    hear();
-    threads
-        .into_iter()
-        .for_each(|one| one.join().expect("no panic"));
-    drop(locker);
-    wait_until("the threads to end", PATIENCE, || {
-        threads_named("crosslock-") == 0 && sockets() == before
-    });
-    say("clean");
-    hear();
+    assert_threads_end(20);
 }

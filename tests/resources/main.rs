@@ -6,7 +6,6 @@
 
 mod commands;
 
-use std::fmt::Display;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,11 +16,6 @@ use support::{Child, Fault, Proxy, RedisServer, Stopwatch, wait_until};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
-
-/// Prints a number that only a reader of the output judges.
-fn report(what: &str, number: impl Display) {
-    println!("{what}: {number}");
-}
 
 // Many locks
 
@@ -70,9 +64,8 @@ fn start(role: &str, url: &str) -> Child {
     Child::spawn(role, &[(URL, url)])
 }
 
-/// Waits until it has ended with nothing left behind, as it says itself.
+/// Waits until it has ended with nothing left behind, as it asserts itself.
 fn assert_ends(mut child: Child) {
-    report("threads ended in ms", child.wait_for("ended", PATIENCE));
     assert!(child.wait(PATIENCE).success());
 }
 
@@ -97,13 +90,9 @@ fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
         LOCKS.to_string(),
         "one for each guard"
     );
-    report("smallest time to live in ms", smallest);
-    report("resident KiB", resident / 1024);
     assert!((1 << 20..64 << 20).contains(&resident), "{resident} bytes");
 
     child.tell("drop");
-    report("dropped in ms", child.wait_for("dropped", PATIENCE));
-    report("threads ended in ms", child.wait_for("ended", PATIENCE));
     child.wait_for("clean", PATIENCE);
     wait_until("the connections to be closed", PATIENCE, || {
         server.connected_clients() == 0
@@ -116,12 +105,7 @@ fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
 #[test]
 fn nothing_of_a_closed_locker_stays() {
     let server = RedisServer::start();
-    let mut child = start("closes with many locks", &server.url());
-    report(
-        "1000 locks closed in ms",
-        child.wait_for("closed", PATIENCE),
-    );
-    assert_ends(child);
+    assert_ends(start("closes with many locks", &server.url()));
     wait_until("all to be released", PATIENCE, || {
         server.keys().iter().all(|key| key.ends_with(":fence"))
     });
@@ -134,7 +118,6 @@ fn locks_in_a_loop_share_one_renewal_thread() {
     let server = RedisServer::start();
     let mut child = start("counts the threads of a loop", &server.url());
     let most: usize = child.wait_for("most", PATIENCE).parse().unwrap();
-    report("most threads", most);
     assert!((1..=2).contains(&most), "{most} threads");
     assert_ends(child);
 }
@@ -142,8 +125,7 @@ fn locks_in_a_loop_share_one_renewal_thread() {
 #[cfg(feature = "file")]
 #[test]
 fn guard_of_a_file_has_a_thread_that_looks_and_leaves_nothing_open() {
-    let mut child = Child::spawn("holds a file", &[]);
-    assert!(child.wait(PATIENCE).success());
+    assert_ends(Child::spawn("holds a file", &[]));
 }
 
 #[test]
@@ -156,7 +138,6 @@ fn guard_that_is_dropped_while_a_renewal_hangs_leaves_no_thread() {
     let before = proxy.requests();
     wait_until("a renewal", PATIENCE, || proxy.requests() > before);
     child.tell("drop");
-    report("dropped in ms", child.wait_for("dropped", PATIENCE));
     assert_ends(child);
 }
 

@@ -75,11 +75,6 @@ impl Builder {
         self
     }
 
-    /// Doesn't say what it is, like a server or a proxy that knows nothing of HELLO.
-    pub fn without_hello(self) -> Self {
-        self.config("rename-command", "HELLO \"\"")
-    }
-
     /// Adds a line of the configuration file; it wins over what was there before.
     pub fn config(mut self, name: &str, value: &str) -> Self {
         self.lines.push(format!("{name} {value}"));

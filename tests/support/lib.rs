@@ -34,19 +34,17 @@ mod zookeeper;
 
 pub use black_hole::{BlackHole, ClosedPort};
 pub use builder::Builder;
-pub use consensus::{Backup, Kind, Server, ServerSet};
+pub use consensus::{Kind, Server, ServerSet};
 pub use daemon::Daemon;
-pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, Status, gateway};
+pub use etcd::{Etcd, EtcdCluster, EtcdKind, EtcdSetup, gateway};
 pub use forks::forked;
 pub use frames::Protocol;
 pub use process::{Child, hear, helper_in_a_child_of, role, say};
 pub use proxy::{Fault, Proxy};
 pub use resources::{open_files_under, resident_bytes, sockets, threads_named};
 pub use server::RedisServer;
-pub use sets::{
-    Cluster, Member, Migration, Replicated, SentinelSet, Setup, slot_of, tag_in, valkey,
-};
-pub use stopwatch::{Late, Stopwatch, is_in_time, within, worst};
+pub use sets::{Cluster, Member, Migration, Replicated, SentinelSet, Setup, slot_of, valkey};
+pub use stopwatch::{Stopwatch, within};
 pub use threads::{Thread, children};
 pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};
 

@@ -32,14 +32,8 @@ pub struct Holding {
 
 impl Puppet {
     pub fn start(url: &str, ttl: Duration) -> Self {
-        Self::start_many(1, url, ttl).remove(0)
-    }
-
-    pub fn start_many(count: usize, url: &str, ttl: Duration) -> Vec<Self> {
         let ttl = ttl.as_millis().to_string();
-        let args = [(URL, url), (TTL, &ttl)];
-        let children: Vec<_> = (0..count).map(|_| Child::spawn(ROLE, &args)).collect();
-        children.into_iter().map(Self::when_ready).collect()
+        Self::when_ready(Child::spawn(ROLE, &[(URL, url), (TTL, &ttl)]))
     }
 
     /// Starts one whose leases last for an hour, as another user if one is given.
@@ -88,10 +82,6 @@ impl Puppet {
 
     pub fn pass(&mut self, name: &str) {
         self.tell(&format!("pass {name}"));
-    }
-
-    pub fn give_up(&mut self, name: &str) {
-        assert_eq!(self.ask(&format!("give-up {name}")), "ok");
     }
 
     #[track_caller]

@@ -8,7 +8,6 @@ use redis::Value;
 pub const ACQUIRE: &str = "lock/acquire";
 pub const RENEW: &str = "lock/renew";
 pub const RELEASE: &str = "lock/release";
-pub const ACQUIRE_ALL: &str = "all/acquire";
 
 #[derive(Clone, Copy, Debug)]
 pub enum Verb {
@@ -34,7 +33,7 @@ pub const ALL: [&str; 13] = [
     RELEASE,
     "lock/downgrade",
     "semaphore/permits",
-    ACQUIRE_ALL,
+    "all/acquire",
     "all/renew",
     "all/release",
     "lock/inspect",
@@ -44,7 +43,7 @@ pub const ALL: [&str; 13] = [
     "all/raise",
 ];
 
-/// What [`ACQUIRE`] and [`ACQUIRE_ALL`] answer.
+/// What [`ACQUIRE`] answers, and the same of several.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Acquired {
     Token(u64),

@@ -16,9 +16,9 @@ const FACTOR: u32 = 4;
 const WORK: Duration = Duration::from_micros(50);
 
 #[derive(Clone, Copy, Debug)]
-pub struct Late {
-    pub due: Instant,
-    pub by: Duration,
+struct Late {
+    due: Instant,
+    by: Duration,
 }
 
 /// Measures how long something takes, and how late the machine was meanwhile.
@@ -65,7 +65,7 @@ impl Stopwatch {
         drop(self.probe);
         let late = worst(&lock(&self.late), took);
         assert!(
-            is_in_time(took, bound, late),
+            took <= bound + GRACE + FACTOR * late,
             "{took:?} instead of {bound:?}, on a machine that was late by {late:?}"
         );
     }
@@ -88,17 +88,13 @@ fn lock(late: &Mutex<Vec<Late>>) -> MutexGuard<'_, Vec<Late>> {
 }
 
 /// The most that these come to within so much time.
-pub fn worst(late: &[Late], time: Duration) -> Duration {
+fn worst(late: &[Late], time: Duration) -> Duration {
     let from = |first: usize| {
         let all = late[first..].iter();
         let near = all.take_while(|one| one.due <= late[first].due + time);
         near.map(|one| one.by).sum()
     };
     (0..late.len()).map(from).max().unwrap_or_default()
-}
-
-pub fn is_in_time(took: Duration, bound: Duration, late: Duration) -> bool {
-    took <= bound + GRACE + FACTOR * late
 }
 
 #[track_caller]

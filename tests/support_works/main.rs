@@ -5,7 +5,6 @@ mod by_hand;
 mod ends;
 mod installs;
 mod proxies;
-mod servers;
 mod stopwatch;
 
 use std::fs;

@@ -24,11 +24,11 @@ fn replaced_leader_that_goes_on_extends_no_lease() {
     let (locker, other) = (open(old), open((old + 1) % 3));
     let guard = held(&locker);
     ensemble.isolate(old);
-    ensemble.stop(old);
+    ensemble.member(old).stop();
     ensemble.wait_for_other_leader(old);
     // Time that sessions have had with the other leader.
     thread::sleep(TICK * 4);
-    ensemble.go_on(old);
+    ensemble.member(old).cont();
     let next = held(&other);
     assert!(!guard.is_held(), "{:?} are left", guard.remaining());
     assert!(next.fencing_token() > guard.fencing_token());

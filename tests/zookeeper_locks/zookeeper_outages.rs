@@ -54,7 +54,7 @@ fn member_that_is_down_is_named() {
         "{version}"
     );
     let down = (ensemble.leader() + 1) % 3;
-    ensemble.kill(down);
+    ensemble.member(down).kill();
     let expected = format!("{} doesn't answer", ensemble.member(down).addr());
     wait_until("the others to go on", PATIENCE, || {
         locker.try_lock("a").is_ok()

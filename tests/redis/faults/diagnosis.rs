@@ -65,7 +65,9 @@ fn each_way_to_lose_locks_is_weak() {
 
 #[test]
 fn what_is_hidden_is_unknown() {
-    let builder = RedisServer::builder().append_only().without_hello();
+    let builder = RedisServer::builder()
+        .append_only()
+        .config("rename-command", "HELLO \"\"");
     let bare = builder.config("rename-command", "CONFIG \"\"").start();
     let limited = server_with(&[user("app", OURS, None)]);
     for (url, hidden, eviction) in [

@@ -2,12 +2,10 @@
 //!
 //! A [`Kind`] says what its servers are, and `etcd` and `zookeeper` have what else a test can do with one of theirs.
 
-mod backup;
 mod front;
 mod server;
 mod set;
 
-pub use backup::Backup;
 pub(super) use front::{Front, local};
 pub use server::Server;
 pub use set::ServerSet;

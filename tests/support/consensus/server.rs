@@ -67,6 +67,16 @@ impl<K: Kind> Server<K> {
         K::url(self, &self.addr().to_string(), root)
     }
 
+    /// What a URL says of certificates: that of the authority, and a client's own.
+    pub(crate) fn files_of_url(&self, own: bool) -> String {
+        let file = |name| self.dir().join(name).display().to_string();
+        let own = match own {
+            true => format!("&cert={}&key={}", file("client.pem"), file("client.key")),
+            false => String::new(),
+        };
+        format!("?ca={}{own}", file("ca.pem"))
+    }
+
     #[track_caller]
     pub fn proxy(&self) -> &Proxy {
         self.front.clients.as_ref().expect("started with proxies()")

@@ -38,22 +38,6 @@ impl<K: Kind> ServerSet<K> {
         &self.members[index]
     }
 
-    pub fn kill(&self, index: usize) {
-        self.members[index].kill();
-    }
-
-    pub fn stop(&self, index: usize) {
-        self.members[index].stop();
-    }
-
-    pub fn go_on(&self, index: usize) {
-        self.members[index].cont();
-    }
-
-    pub fn restart(&self, index: usize) {
-        self.members[index].restart();
-    }
-
     /// Waits until most of the servers say that one of them leads, also by what it says itself; returns which.
     #[track_caller]
     pub fn leader(&self) -> usize {

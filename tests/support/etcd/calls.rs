@@ -13,14 +13,6 @@ use super::setup::{ROOT, USER};
 /// Short, so that one which hangs doesn't keep a test from asking the others.
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
 
-#[derive(Clone, Debug)]
-pub struct Status {
-    pub member: u64,
-    pub leader: u64,
-    pub term: u64,
-    pub revision: u64,
-}
-
 impl Etcd {
     /// Calls the gateway, as a user who may do everything; returns the answer.
     #[track_caller]
@@ -32,30 +24,15 @@ impl Etcd {
         }
     }
 
-    /// Returns what it says of itself, or nothing if it doesn't answer.
-    pub fn status(&self) -> Option<Status> {
+    /// Returns its own number, and that of its leader; or nothing if it doesn't answer.
+    pub(super) fn leader(&self) -> Option<(u64, u64)> {
         if !self.is_running() {
             return None;
         }
         let path = "/v3/maintenance/status";
-        let answer = gateway::post(self.own_addr(), path, None, &json!({}), STATUS_WITHIN);
-        let (_, answer) = answer.ok().filter(|(status, _)| *status == 200)?;
-        let header = &answer["header"];
-        Some(Status {
-            member: number(&header["member_id"]),
-            leader: number(&answer["leader"]),
-            term: number(&answer["raftTerm"]),
-            revision: number(&header["revision"]),
-        })
-    }
-
-    /// Returns its version, such as `[3, 5, 17]`.
-    #[track_caller]
-    pub fn version(&self) -> Vec<u32> {
-        let answer = self.call("/v3/maintenance/status", &json!({}));
-        let version = answer["version"].as_str().expect("it tells its version");
-        let parts = version.split(['.', '-']).take(3);
-        parts.filter_map(|part| part.parse().ok()).collect()
+        let answer = gateway::ask(self.own_addr(), path, &json!({}), STATUS_WITHIN).ok()?;
+        let own = number(&answer["header"]["member_id"]);
+        Some((own, number(&answer["leader"])))
     }
 
     /// Returns how many requests it has begun with, of those whose service or method is such.

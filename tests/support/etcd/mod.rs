@@ -5,7 +5,6 @@ pub mod gateway;
 mod server;
 mod setup;
 
-pub use calls::Status;
 pub use server::{Etcd, EtcdCluster, EtcdKind};
 pub use setup::EtcdSetup;
 

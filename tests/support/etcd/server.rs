@@ -1,10 +1,11 @@
 //! What servers of etcd have of their own.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::setup::{EtcdSetup, USER};
 use super::{gateway, program};
+use crate::certificates;
 use crate::consensus::{Front, Kind, Server, ServerSet};
 use crate::daemon::{Daemon, fast_dir};
 use crate::peers::Peers;
@@ -33,10 +34,11 @@ impl Etcd {
         (name, cluster): (&str, &str),
         front: Front,
         place: (usize, &Arc<Peers>),
-        prepare: impl FnOnce(&Path),
     ) -> Self {
         let dir = fast_dir("etcd");
-        prepare(dir.path());
+        if setup.tls {
+            certificates::write(dir.path());
+        }
         let arguments = setup.arguments(name, cluster, &front);
         let kind = EtcdKind {
             name: name.to_owned(),
@@ -59,41 +61,31 @@ impl EtcdCluster {
 
 impl Kind for EtcdKind {
     fn is_ready(server: &Etcd) -> bool {
-        let mine = server.status().is_some_and(|status| status.leader != 0);
+        let mine = server.leader().is_some_and(|(_, leader)| leader != 0);
         mine && gateway::names(server.own_addr()).contains(&server.kind.name)
     }
 
     fn url(server: &Etcd, hosts: &str, root: &str) -> String {
         let setup = &server.kind.setup;
-        let (scheme, ca) = if setup.tls {
-            ("etcds", format!("?ca={}", server.ca_file().display()))
-        } else {
-            ("etcd", String::new())
-        };
-        let certificate = match setup.client_certificates {
-            true => {
-                let [pem, key] = ["client.pem", "client.key"].map(|file| server.dir().join(file));
-                format!("&cert={}&key={}", pem.display(), key.display())
-            }
-            false => String::new(),
+        let (scheme, files) = match setup.tls {
+            true => ("etcds", server.files_of_url(setup.client_certificates)),
+            false => ("etcd", String::new()),
         };
         let (user, password) = USER;
         let login = match setup.login {
             true => format!("{user}:{password}@"),
             false => String::new(),
         };
-        format!("{scheme}://{login}{hosts}/{root}{ca}{certificate}")
+        format!("{scheme}://{login}{hosts}/{root}{files}")
     }
 
     fn leader(members: &[Etcd]) -> Option<usize> {
-        let told: Vec<_> = members.iter().map(Etcd::status).collect();
+        let told: Vec<_> = members.iter().map(Etcd::leader).collect();
         let leads = |index: usize| {
-            let Some(own) = &told[index] else {
-                return false;
-            };
-            let all = told.iter().flatten();
-            let votes = all.filter(|one| one.leader == own.member).count();
-            own.leader == own.member && votes > members.len() / 2
+            told[index].is_some_and(|(own, leader)| {
+                let votes = told.iter().flatten().filter(|(_, voted)| *voted == own);
+                leader == own && votes.count() > members.len() / 2
+            })
         };
         (0..members.len()).find(|index| leads(*index))
     }

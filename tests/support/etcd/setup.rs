@@ -2,11 +2,9 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::{Etcd, EtcdCluster, calls};
-use crate::certificates;
 use crate::consensus::{self, Front, local};
 use crate::frames::Protocol;
 use crate::peers::Peers;
@@ -41,6 +39,7 @@ impl EtcdSetup {
         self.login().flag("auth-token-ttl", &seconds.to_string())
     }
 
+    /// Each server has an authority of its own.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
@@ -83,16 +82,6 @@ impl EtcdSetup {
     }
 
     fn launch(self: &Arc<Self>, count: usize, peers: &Arc<Peers>) -> Vec<Etcd> {
-        let certificates = self.tls.then(|| {
-            let dir = tempfile::tempdir().expect("make a directory");
-            certificates::write(dir.path());
-            dir
-        });
-        let prepare = |dir: &Path| {
-            if let Some(made) = &certificates {
-                certificates::copy(made.path(), dir);
-            }
-        };
         let fronts: Vec<_> = (0..count).map(|_| self.front(peers)).collect();
         // So that none takes another test's for one of its own.
         let token = format!("{:016x}", RandomState::new().hash_one(0));
@@ -101,13 +90,7 @@ impl EtcdSetup {
         let members = members.map(|(index, front)| format!("{}={}", name(index), told(front)));
         let cluster = members.collect::<Vec<_>>().join(",");
         let launch = |(index, front): (usize, Front)| {
-            Etcd::launch(
-                self,
-                (&name(index), &cluster),
-                front,
-                (index, peers),
-                prepare,
-            )
+            Etcd::launch(self, (&name(index), &cluster), front, (index, peers))
         };
         fronts.into_iter().enumerate().map(launch).collect()
     }

@@ -7,7 +7,7 @@ use super::PATIENCE;
 use super::member::Member;
 use super::nodes::{myself, seen_by};
 use super::setup::{Setup, hosts};
-use super::slots::{slot_of, tag_in};
+use super::slots::slot_of;
 use crate::{eventually, wait_until};
 
 const SLOTS: [RangeInclusive<u16>; 3] = [0..=5_460, 5_461..=10_922, 10_923..=16_383];
@@ -92,12 +92,6 @@ impl Cluster {
         ranges.into_iter().flatten().collect()
     }
 
-    /// Returns a word in the first slot of `index`: a name that has it as its tag is there.
-    #[track_caller]
-    pub fn tag_on(&self, index: usize) -> String {
-        tag_in(*self.slots(index).first().expect("the node has a slot"))
-    }
-
     /// Has `replica` take over from its master, which agrees (`CLUSTER FAILOVER`), and waits until all know.
     #[track_caller]
     pub fn failover(&self, replica: usize) {
@@ -156,29 +150,10 @@ impl Cluster {
         assert!(done, "the cluster doesn't come to agree:\n{}", self.story());
     }
 
-    /// Cuts a node off from all others: clients still reach it.
-    #[track_caller]
-    pub fn isolate(&self, index: usize) {
-        self.others(index)
-            .for_each(|other| self.nodes[index].cut_from(other));
-    }
-
-    #[track_caller]
-    pub fn join(&self, index: usize) {
-        self.others(index)
-            .for_each(|other| self.nodes[index].join(other));
-    }
-
     pub(super) fn running(&self) -> Vec<usize> {
         let mut running = self.nodes();
         running.retain(|index| self.nodes[*index].is_running());
         running
-    }
-
-    fn others(&self, index: usize) -> impl Iterator<Item = &Member> {
-        let all = self.nodes.iter().enumerate();
-        let others = all.filter(move |(other, _)| *other != index);
-        others.map(|(_, node)| node)
     }
 
     fn introduce(&self) {
@@ -221,7 +196,7 @@ impl Cluster {
     fn agree(&self) -> bool {
         let owners = |index: &usize| {
             let lines = seen_by(&self.nodes[*index])?;
-            let open = lines.iter().any(|line| line.has_open_slots());
+            let open = lines.iter().any(|line| line.open > 0);
             let slots = lines.into_iter().filter(|line| !line.slots.is_empty());
             let mut slots: Vec<_> = slots.map(|line| (line.id, line.slots)).collect();
             slots.sort_by(|one, other| one.0.cmp(&other.0));

@@ -21,7 +21,7 @@ pub use migration::Migration;
 pub use replicated::Replicated;
 pub use sentinels::SentinelSet;
 pub use setup::Setup;
-pub use slots::{slot_of, tag_in};
+pub use slots::slot_of;
 
 /// Far more than any set takes to come to what is waited for, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);

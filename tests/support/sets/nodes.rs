@@ -12,14 +12,10 @@ pub(super) struct Line {
     connected: bool,
     pub(super) slots: Vec<RangeInclusive<u16>>,
     /// Slots that are on their way, such as `[5->-id]`.
-    open: usize,
+    pub(super) open: usize,
 }
 
 impl Line {
-    pub(super) fn is_myself(&self) -> bool {
-        self.has("myself")
-    }
-
     pub(super) fn is_master(&self) -> bool {
         self.has("master")
     }
@@ -27,10 +23,6 @@ impl Line {
     pub(super) fn is_good(&self) -> bool {
         let bad = ["handshake", "fail", "fail?", "noaddr"];
         self.connected && !bad.iter().any(|flag| self.has(flag))
-    }
-
-    pub(super) fn has_open_slots(&self) -> bool {
-        self.open > 0
     }
 
     pub(super) fn has_slot(&self, slot: u16) -> bool {
@@ -80,7 +72,7 @@ pub(super) fn seen_by(node: &Member) -> Option<Vec<Line>> {
 }
 
 pub(super) fn myself(node: &Member) -> Option<Line> {
-    seen_by(node)?.into_iter().find(Line::is_myself)
+    seen_by(node)?.into_iter().find(|line| line.has("myself"))
 }
 
 fn range(word: &str) -> Option<RangeInclusive<u16>> {

@@ -12,15 +12,6 @@ pub fn slot_of(key: &str) -> u16 {
     crc16(tag.unwrap_or(key).as_bytes()) % SLOTS
 }
 
-/// Returns a short word which is in `slot`: the first by number.
-pub fn tag_in(slot: u16) -> String {
-    assert!(slot < SLOTS, "there is no slot {slot}");
-    (0_u32..)
-        .map(|number| number.to_string())
-        .find(|word| slot_of(word) == slot)
-        .expect("each slot has some")
-}
-
 /// CRC-16/XMODEM, as the specification of Redis Cluster has it.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {

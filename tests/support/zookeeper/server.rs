@@ -77,28 +77,9 @@ impl ZooKeeper {
         Some(answer)
     }
 
-    pub fn sessions(&self) -> Vec<i64> {
-        let answer = self.word("cons").unwrap_or_default();
-        let ids = answer.lines().filter_map(|line| {
-            let (_, rest) = line.split_once("sid=0x")?;
-            let id = rest.split([',', ')']).next()?;
-            u64::from_str_radix(id, 16).ok().map(u64::cast_signed)
-        });
-        ids.collect()
-    }
-
     #[track_caller]
     pub fn session(&self) -> RawSession {
         RawSession::open(self.own_addr(), Duration::from_secs(30))
-    }
-
-    /// Ends a session, as if it had been silent for too long: its ephemeral nodes are gone. It may have been, on a busy
-    /// machine.
-    #[track_caller]
-    pub fn expire(&self, id: i64) {
-        if let Some(session) = RawSession::take_over(self.own_addr(), id) {
-            session.close();
-        }
     }
 
     /// Returns all nodes but ZooKeeper's own, in their order, once the server answers.
@@ -157,12 +138,8 @@ impl Kind for ZooKeeperKind {
         if !server.kind.tls {
             return format!("zk://{hosts}/{root}");
         }
-        let file = |name| server.dir().join(name).display().to_string();
-        let own = match server.kind.client_certificates {
-            true => format!("&cert={}&key={}", file("client.pem"), file("client.key")),
-            false => String::new(),
-        };
-        format!("zks://{hosts}/{root}?ca={}{own}", file("ca.pem"))
+        let files = server.files_of_url(server.kind.client_certificates);
+        format!("zks://{hosts}/{root}{files}")
     }
 
     /// One that says that it leads, if most others say that they follow.

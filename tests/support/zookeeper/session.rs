@@ -19,60 +19,34 @@ pub(super) const CONNECTION_LOSS: i32 = -4;
 #[derive(Debug)]
 pub struct RawSession {
     stream: TcpStream,
-    id: i64,
     calls: i32,
 }
 
 impl RawSession {
     #[track_caller]
     pub fn open(addr: SocketAddr, timeout: Duration) -> Self {
-        Self::connect(addr, timeout, 0, [0; 16])
-    }
-
-    #[track_caller]
-    pub(super) fn take_over(addr: SocketAddr, id: i64) -> Option<Self> {
-        let session = Self::connect(addr, TIMEOUT, id, password(id));
-        (session.id == id).then_some(session)
-    }
-
-    #[track_caller]
-    fn connect(addr: SocketAddr, timeout: Duration, id: i64, password: [u8; 16]) -> Self {
         let mut session = None;
         // A server closes all connections while it looks for its leader.
         wait_until("the server to take a session", PATIENCE, || {
-            session = Self::try_connect(addr, timeout, id, password).ok();
+            session = Self::connect(addr, timeout).ok();
             session.is_some()
         });
         session.expect("it was waited for")
     }
 
-    fn try_connect(
-        addr: SocketAddr,
-        timeout: Duration,
-        id: i64,
-        password: [u8; 16],
-    ) -> io::Result<Self> {
+    fn connect(addr: SocketAddr, timeout: Duration) -> io::Result<Self> {
         let mut stream = TcpStream::connect_timeout(&addr, TIMEOUT)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
         let mut hello = Packet::default();
-        let (version, seen) = (0, 0);
+        let (version, seen, id) = (0, 0, 0);
         let timeout = i32::try_from(timeout.as_millis()).expect("not as long");
         hello.int(version).long(seen).int(timeout).long(id);
-        hello.bytes(&password).flag(false);
+        hello.bytes(&[0; 16]).flag(false);
         hello.send(&mut stream)?;
-        let mut answer = Answer::read(&mut stream)?;
-        let (_version, _timeout) = (answer.int(), answer.int());
-        Ok(Self {
-            id: answer.long(),
-            stream,
-            calls: 0,
-        })
-    }
-
-    pub fn id(&self) -> i64 {
-        self.id
+        Answer::read(&mut stream)?;
+        Ok(Self { stream, calls: 0 })
     }
 
     /// Makes a node that everyone may read and change: one that stays, or with 1 for `flags` an ephemeral one, with 2
@@ -94,21 +68,9 @@ impl RawSession {
     }
 
     pub fn get(&mut self, path: &str) -> Result<String, i32> {
-        self.node(path).map(|(data, _)| data)
-    }
-
-    pub fn version(&mut self, path: &str) -> Result<i32, i32> {
-        self.node(path).map(|(_, version)| version)
-    }
-
-    fn node(&mut self, path: &str) -> Result<(String, i32), i32> {
         let mut call = self.begin(4);
         call.text(path).flag(false);
-        let mut answer = self.finish(&call)?;
-        let data = answer.text();
-        // The change that made it, the last one, and the times of both.
-        let _ = [(); 4].map(|()| answer.long());
-        Ok((data, answer.int()))
+        self.finish(&call).map(|mut answer| answer.text())
     }
 
     pub fn set(&mut self, path: &str, data: &str) -> Result<(), i32> {
@@ -156,21 +118,6 @@ impl RawSession {
         assert_eq!(call, self.calls, "answers come in the order of calls");
         if error == 0 { Ok(answer) } else { Err(error) }
     }
-}
-
-/// Returns the password by which a server knows a session again: it makes it of the id, by Java's random numbers.
-fn password(id: i64) -> [u8; 16] {
-    const SECRET: i64 = 0xB341_5C00;
-    const FACTOR: u64 = 0x5_DEEC_E66D;
-    const MASK: u64 = (1 << 48) - 1;
-    let mut state = ((id ^ SECRET).cast_unsigned() ^ FACTOR) & MASK;
-    let mut password = [0; 16];
-    for bytes in password.chunks_mut(4) {
-        state = state.wrapping_mul(FACTOR).wrapping_add(0xB) & MASK;
-        let next = u32::try_from(state >> 16).expect("of 48 bits");
-        bytes.copy_from_slice(&next.to_le_bytes());
-    }
-    password
 }
 
 #[derive(Debug, Default)]

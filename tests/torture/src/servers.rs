@@ -112,14 +112,14 @@ impl Place {
 fn replace_leader<K: Kind>(set: &ServerSet<K>, how: How, pause: Duration) {
     let leader = set.leader();
     match how {
-        How::Killed => set.kill(leader),
-        How::Stopped => set.stop(leader),
+        How::Killed => set.member(leader).kill(),
+        How::Stopped => set.member(leader).stop(),
     }
     set.wait_for_other_leader(leader);
     thread::sleep(pause);
     match how {
-        How::Killed => set.restart(leader),
-        How::Stopped => set.go_on(leader),
+        How::Killed => set.member(leader).restart(),
+        How::Stopped => set.member(leader).cont(),
     }
     set.leader();
 }
