@@ -1,5 +1,6 @@
 //! Those that are asked: simulated servers in a time of their own, and real ones.
 
+use std::fmt::{Debug, Display};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -42,13 +43,8 @@ pub struct Real {
 }
 
 impl Real {
-    pub fn new(addrs: Vec<SocketAddr>) -> Self {
-        let streams = Vec::new();
-        Real { addrs, streams }
-    }
-
     fn stream(&mut self, connection: Connection) -> &mut (TcpStream, Vec<u8>) {
-        &mut self.streams[usize::try_from(connection).expect("a place")]
+        &mut self.streams[usize::try_from(connection).expect("a place") - 1]
     }
 }
 
@@ -59,7 +55,8 @@ impl Peer for Real {
         let least = Some(Duration::from_millis(1));
         stream.set_read_timeout(least).expect("a socket");
         self.streams.push((stream, Vec::new()));
-        self.streams.len() as Connection - 1
+        // As a desk counts.
+        self.streams.len() as Connection
     }
 
     fn send(&mut self, to: Connection, bytes: &[u8]) {
@@ -82,5 +79,52 @@ impl Peer for Real {
             Err(e) => !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
         };
         (come, closed)
+    }
+}
+
+/// A real server and a simulated one, which have to answer alike. A connection has the same number at both.
+pub struct Both<S> {
+    pub real: Real,
+    pub simulated: Desk<S>,
+}
+
+/// Which of both is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Real,
+    Simulated,
+}
+
+impl<S: Service> Both<S> {
+    pub fn new(addrs: Vec<SocketAddr>, simulated: S) -> Self {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let streams = Vec::new();
+        Both {
+            real: Real { addrs, streams },
+            simulated: Desk::new(simulated, seed),
+        }
+    }
+
+    pub fn connect(&mut self, at: Host) -> Connection {
+        self.real.connect(at);
+        self.simulated.connect(at)
+    }
+
+    /// What each says.
+    pub fn each<T>(&mut self, mut ask: impl FnMut(&mut dyn Peer, Side) -> T) -> (T, T) {
+        let real = ask(&mut self.real, Side::Real);
+        (real, ask(&mut self.simulated, Side::Simulated))
+    }
+
+    #[track_caller]
+    pub fn alike<T: PartialEq + Debug>(
+        &mut self,
+        what: impl Display,
+        ask: impl FnMut(&mut dyn Peer, Side) -> T,
+    ) -> T {
+        let (real, simulated) = self.each(ask);
+        assert_eq!(simulated, real, "{what}");
+        real
     }
 }

@@ -2,19 +2,18 @@
 
 use std::time::SystemTime;
 
-use crosslock_servers::desk::Desk;
 use crosslock_servers::redis::Redis;
+use crosslock_world::service::Connection;
 use support::RedisServer;
 
-use crate::peers::{Peer, Real};
+use crate::peers::{Both, Peer};
 
-struct Both {
-    real: (Real, u64),
-    simulated: (Desk<Redis>, u64),
-    _server: RedisServer,
-}
+type Servers = Both<Redis>;
 
-fn packed(words: &[impl AsRef<str>]) -> Vec<u8> {
+/// The first one.
+const CLIENT: Connection = 1;
+
+pub(crate) fn packed(words: &[impl AsRef<str>]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len());
     for word in words.iter().map(AsRef::as_ref) {
         bytes += &format!("${}\r\n{word}\r\n", word.len());
@@ -39,12 +38,12 @@ fn is_same(real: &str, simulated: &str, words: &[&str]) -> bool {
 }
 
 /// Reads until the answer to a text that is sent behind all.
-fn ask<P: Peer>((peer, client): &mut (P, u64), bytes: &[u8]) -> String {
+fn answer(peer: &mut dyn Peer, bytes: &[u8]) -> String {
     const END: &[u8] = b"$9\r\nthe end!!\r\n";
-    peer.send(*client, bytes);
-    peer.send(*client, &packed(&["PING", "the end!!"]));
+    peer.send(CLIENT, bytes);
+    peer.send(CLIENT, &packed(&["PING", "the end!!"]));
     for _ in 0..20_000 {
-        let (come, closed) = peer.come(*client);
+        let (come, closed) = peer.come(CLIENT);
         if come.ends_with(END) {
             come.truncate(come.len() - END.len());
             return shown(&std::mem::take(come));
@@ -54,29 +53,21 @@ fn ask<P: Peer>((peer, client): &mut (P, u64), bytes: &[u8]) -> String {
     panic!("no answer to {}", shown(bytes))
 }
 
-impl Both {
-    fn start() -> Self {
-        let server = RedisServer::start();
-        let mut real = Real::new(vec![server.addr()]);
-        let mut simulated = Desk::new(Redis::single(), 1);
-        simulated.began = SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
-        let clients = [real.connect(0), simulated.connect(0)];
-        Both {
-            real: (real, clients[0]),
-            simulated: (simulated, clients[1]),
-            _server: server,
-        }
-    }
+fn start() -> (Servers, RedisServer) {
+    let server = RedisServer::start();
+    let mut both = Both::new(vec![server.addr()], Redis::single());
+    both.simulated.began = SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
+    assert_eq!(both.connect(0), CLIENT);
+    (both, server)
+}
 
-    #[track_caller]
-    fn ask(&mut self, words: &[impl AsRef<str>]) {
-        let bytes = packed(words);
-        let real = ask(&mut self.real, &bytes);
-        let simulated = ask(&mut self.simulated, &bytes);
-        let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
-        let is_same = is_same(&real, &simulated, &words);
-        assert!(is_same, "{words:?}: {real}, simulated: {simulated}");
-    }
+#[track_caller]
+fn ask(both: &mut Servers, words: &[impl AsRef<str>]) {
+    let bytes = packed(words);
+    let (real, simulated) = both.each(|peer, _| answer(peer, &bytes));
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    let is_same = is_same(&real, &simulated, &words);
+    assert!(is_same, "{words:?}: {real}, simulated: {simulated}");
 }
 
 /// As the scripts and the library use them, with places for a key (K), a word (W), a number (N), one that isn't below
@@ -122,14 +113,12 @@ fn random_command(random: &mut fastrand::Rng, commands: &[&str]) -> Vec<String> 
 
 #[test]
 fn any_command_is_answered_as_the_real_server_does() {
-    let mut both = Both::start();
+    let (mut both, _server) = start();
     let commands = [COMMANDS, OF_CONNECTIONS].concat();
     let commands: Vec<_> = commands.split(';').collect();
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
     for _ in 0..30_000 {
-        both.ask(&random_command(&mut random, &commands));
+        let words = random_command(&mut both.simulated.random, &commands);
+        ask(&mut both, &words);
     }
 }
 
@@ -138,15 +127,14 @@ fn any_command_from_a_script_gives_what_it_does_on_the_real_server() {
     const CALL: &str = "local answer = redis.pcall(unpack(ARGV))
         if type(answer) ~= 'table' then return {type(answer), answer, tostring(answer)} end
         return {answer.err and string.match(answer.err, '^%S+') or answer.ok or answer, #answer}";
-    let mut both = Both::start();
+    let (mut both, _server) = start();
     let commands = COMMANDS.split(';').filter(|one| !one.is_empty());
     // The time that passes would show.
     let commands: Vec<_> = commands.filter(|one| !one.contains("TTL")).collect();
-    let mut random = fastrand::Rng::new();
     for _ in 0..10_000 {
         let mut words = ["EVAL", CALL, "0"].map(str::to_owned).to_vec();
-        words.extend(random_command(&mut random, &commands));
-        both.ask(&words);
+        words.extend(random_command(&mut both.simulated.random, &commands));
+        ask(&mut both, &words);
     }
 }
 
@@ -185,9 +173,9 @@ const SCRIPTS: &[&str] = &[
 
 #[test]
 fn scripts_give_and_fail_as_they_do_on_the_real_server() {
-    let mut both = Both::start();
+    let (mut both, _server) = start();
     for script in SCRIPTS {
-        both.ask(&["EVAL", script, "1", "a", "b"]);
+        ask(&mut both, &["EVAL", script, "1", "a", "b"]);
     }
 }
 
@@ -195,7 +183,7 @@ fn scripts_give_and_fail_as_they_do_on_the_real_server() {
 #[test]
 #[should_panic(expected = "simulated: $4")]
 fn what_differs_is_found() {
-    let mut both = Both::start();
-    ask(&mut both.simulated, &packed(&["SET", "a", "else"]));
-    both.ask(&["GET", "a"]);
+    let (mut both, _server) = start();
+    answer(&mut both.simulated, &packed(&["SET", "a", "else"]));
+    ask(&mut both, &["GET", "a"]);
 }

@@ -1,11 +1,14 @@
-//! Several simulated Redis servers: whatever happens to them, they come to terms when it is over.
+//! Several simulated Redis servers, which aren't compared: whatever happens to them, they come to terms when it is over,
+//! and a slot moves as in a real cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crosslock_servers::desk::Desk;
 use crosslock_servers::redis::Redis;
 use crosslock_world::service::{Connection, Fault, Host, Service as _};
+
+use crate::redis::packed;
 
 fn millis(desk: &mut Desk<Redis>, millis: u64) {
     desk.wait(Duration::from_millis(millis));
@@ -13,11 +16,7 @@ fn millis(desk: &mut Desk<Redis>, millis: u64) {
 
 fn send(desk: &mut Desk<Redis>, client: Connection, words: &str) -> String {
     let words: Vec<_> = words.split(' ').collect();
-    let mut bytes = format!("*{}\r\n", words.len());
-    for word in words {
-        bytes += &format!("${}\r\n{word}\r\n", word.len());
-    }
-    desk.send(client, bytes.as_bytes());
+    desk.send(client, &packed(&words));
     heard(desk, client)
 }
 
@@ -35,10 +34,10 @@ fn ask(desk: &mut Desk<Redis>, at: Host, words: &str) -> String {
 }
 
 /// Lets anything happen to any host for a while, and then nothing any more.
-fn suffer(desk: &mut Desk<Redis>, faults: usize) {
+fn suffer(desk: &mut Desk<Redis>) {
     let (hosts, own) = (desk.service.hosts(), desk.service.own_faults().len());
     let mut is_down = vec![false; hosts];
-    for _ in 0..faults {
+    for _ in 0..40 {
         let at = desk.random.usize(..hosts);
         let with_data = desk.random.u8(..4) > 0;
         let fault = match desk.random.u8(..8) {
@@ -51,78 +50,29 @@ fn suffer(desk: &mut Desk<Redis>, faults: usize) {
             _ => Fault::Own(desk.random.usize(..own)),
         };
         desk.fault(at, fault);
-        match fault {
-            Fault::Kill => is_down[at] = true,
-            Fault::Start { .. } => is_down[at] = false,
-            _ => {}
-        }
+        is_down[at] &= !matches!(fault, Fault::Start { .. });
+        is_down[at] |= fault == Fault::Kill;
         let key = desk.random.u8(..20);
         ask(desk, at, &format!("SET {key} x PX 5000"));
         let pause = desk.random.u64(..1_500);
         millis(desk, pause);
     }
-    for (at, is_down) in is_down.iter().enumerate() {
-        match is_down {
-            true => desk.fault(at, Fault::Start { with_data: true }),
-            false => desk.fault(at, Fault::Resume),
-        }
+    for (at, is_down) in is_down.into_iter().enumerate() {
+        let fault = match is_down {
+            true => Fault::Start { with_data: true },
+            false => Fault::Resume,
+        };
+        desk.fault(at, fault);
         desk.fault(at, Fault::Heal);
     }
     millis(desk, 60_000);
 }
 
 #[test]
-fn one_server_keeps_what_it_has_through_a_restart_or_loses_it() {
-    let mut desk = Desk::new(Redis::single(), 1);
-    assert_eq!(ask(&mut desk, 0, "SET a 1 PX 1000"), "+OK");
-    assert_eq!(ask(&mut desk, 0, "SET b 1"), "+OK");
-    let restart = |desk: &mut Desk<Redis>, with_data| {
-        desk.fault(0, Fault::Kill);
-        desk.fault(0, Fault::Start { with_data });
-    };
-    restart(&mut desk, true);
-    assert_eq!(ask(&mut desk, 0, "PTTL a"), ":1000");
-    millis(&mut desk, 1_500);
-    assert_eq!(desk.service.contents(), ["b string 1 no ttl"]);
-    restart(&mut desk, false);
-    assert_eq!(ask(&mut desk, 0, "GET b"), "$-1");
-    // One without memory refuses what needs more.
-    ask(&mut desk, 0, "SET a 1");
-    desk.own_fault(0, "full");
-    assert!(ask(&mut desk, 0, "SET b 1").starts_with("-OOM"));
-    assert_eq!(ask(&mut desk, 0, "PEXPIRE a 5000"), ":1");
-    desk.own_fault(0, "evict");
-    assert_eq!(ask(&mut desk, 0, "GET a"), "$-1");
-}
-
-#[test]
-fn replica_has_what_was_waited_for_and_refuses_writes() {
-    let mut desk = Desk::new(Redis::sentinels(2), 1);
-    millis(&mut desk, 100);
-    let client = desk.connect(0);
-    assert_eq!(send(&mut desk, client, "SET a 1"), "+OK");
-    assert_eq!(send(&mut desk, client, "WAIT 2 1000"), "");
-    millis(&mut desk, 20);
-    assert_eq!(heard(&mut desk, client), ":2");
-    assert_eq!(ask(&mut desk, 1, "GET a"), "$1 1");
-    assert!(ask(&mut desk, 1, "SET a 2").starts_with("-READONLY"));
-    // One that is cut off has nothing new, and isn't counted.
-    desk.fault(1, Fault::Cut);
-    send(&mut desk, client, "SET a 2");
-    assert_eq!(send(&mut desk, client, "WAIT 2 500"), "");
-    millis(&mut desk, 500);
-    assert_eq!(heard(&mut desk, client), ":1");
-    assert_eq!(ask(&mut desk, 1, "GET a"), "$1 1");
-    desk.fault(1, Fault::Heal);
-    millis(&mut desk, 500);
-    assert_eq!(ask(&mut desk, 1, "GET a"), "$1 2");
-}
-
-#[test]
 fn sentinels_come_to_terms_whatever_happens() {
     for seed in 0..60 {
         let mut desk = Desk::new(Redis::sentinels(2), seed);
-        suffer(&mut desk, 40);
+        suffer(&mut desk);
         let asked = "SENTINEL GET-MASTER-ADDR-BY-NAME mymaster";
         let told: Vec<_> = (3..6).map(|at| ask(&mut desk, at, asked)).collect();
         assert!(
@@ -154,25 +104,21 @@ fn slot_moves_key_by_key_and_takes_its_channels_along() {
     }
     let listener = desk.connect(2);
     send(&mut desk, listener, "SSUBSCRIBE {a}");
-    let mut seen = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     // Some go on from a master that has no keys.
     while ask(&mut desk, 2, "CLUSTER NODES").contains(" 10924-16383") && desk.now.as_secs() < 100 {
         desk.own_fault(0, "move slot");
         for _ in 0..300 {
             for asked in ["GET {a}1", "EXISTS {a}9", "MGET {a}1 {a}9"] {
                 let answer = ask(&mut desk, 2, asked);
-                let code = answer.split(' ').next().unwrap_or_default();
-                *seen.entry(code.to_owned()).or_insert(0) += 1;
+                seen.extend(answer.split(' ').next().map(str::to_owned));
             }
             millis(&mut desk, 1);
         }
         millis(&mut desk, 2_000);
-        *seen
-            .entry(ask(&mut desk, 2, "GET {a}1")[..4].to_owned())
-            .or_insert(0) += 1;
     }
-    for code in ["-ASK", "-TRYAGAIN", "-MOV"] {
-        assert!(seen.contains_key(code), "no {code}: {seen:?}");
+    for code in ["-ASK", "-TRYAGAIN"] {
+        assert!(seen.contains(code), "no {code}: {seen:?}");
     }
     assert!(heard(&mut desk, listener).contains("sunsubscribe $3 {a} :0"));
     let told = ask(&mut desk, 2, "GET {a}1");
@@ -184,25 +130,20 @@ fn slot_moves_key_by_key_and_takes_its_channels_along() {
     assert_eq!(all, "*3 $1 x $1 x $1 x");
 }
 
-/// The last of what a node tells of each: which slots it has.
-fn ranges_of(nodes: &str) -> BTreeMap<String, String> {
-    let lines = nodes
-        .split('\n')
-        .filter_map(|line| line.split_once(" connected"));
-    let range = |(node, ranges): (&str, &str)| {
-        (
-            node.split(' ').nth(1).unwrap_or_default().to_owned(),
-            ranges.to_owned(),
-        )
-    };
-    lines.map(range).collect()
+/// Of each node that a node tells of, which slots that has.
+fn ranges_of(nodes: &str) -> BTreeMap<&str, &str> {
+    let lines = nodes.split('\n');
+    let lines = lines.filter_map(|line| line.split_once(" connected"));
+    lines
+        .filter_map(|(node, ranges)| Some((node.split(' ').nth(1)?, ranges)))
+        .collect()
 }
 
 #[test]
 fn nodes_come_to_terms_whatever_happens() {
     for seed in 0..20 {
         let mut desk = Desk::new(Redis::cluster(), seed);
-        suffer(&mut desk, 40);
+        suffer(&mut desk);
         let views: Vec<_> = (0..6)
             .map(|at| ask(&mut desk, at, "CLUSTER NODES"))
             .collect();
@@ -218,19 +159,4 @@ fn nodes_come_to_terms_whatever_happens() {
         }
         assert_eq!(desk.wakes_at(), None, "seed {seed}: it comes to rest");
     }
-}
-
-#[test]
-fn same_seed_gives_the_same() {
-    let play = |seed| {
-        let mut desk = Desk::new(Redis::cluster(), seed);
-        suffer(&mut desk, 20);
-        (
-            desk.log.clone(),
-            desk.closed.clone(),
-            desk.service.contents(),
-        )
-    };
-    assert_eq!(play(7), play(7));
-    assert_ne!(play(7).0, play(8).0);
 }

@@ -62,7 +62,7 @@ pub trait Asked: Peer {
     }
 }
 
-impl<P: Peer> Asked for P {}
+impl<P: Peer + ?Sized> Asked for P {}
 
 /// The answer that the bytes begin with, its length, and whether it is whole.
 fn parse(bytes: &[u8]) -> Option<(Answer, usize, bool)> {

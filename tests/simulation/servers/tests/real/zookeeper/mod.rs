@@ -1,6 +1,5 @@
 //! ZooKeeper.
 
-mod faults;
 mod records;
 mod requests;
 mod sessions;

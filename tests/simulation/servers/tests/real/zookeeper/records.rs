@@ -198,10 +198,9 @@ impl Until {
 }
 
 pub trait Asked: Peer {
-    /// Waits for as long at most.
-    fn receive_within(&mut self, from: Connection, until: Until, millis: u32) -> Come {
+    fn receive(&mut self, from: Connection, until: Until) -> Come {
         let mut all = Come::default();
-        for _ in 0..millis {
+        for _ in 0..30_000 {
             let (bytes, closed) = self.come(from);
             while let Some((length, rest)) = bytes.split_first_chunk() {
                 let length = usize::try_from(u32::from_be_bytes(*length)).expect("it fits");
@@ -217,10 +216,6 @@ pub trait Asked: Peer {
             }
         }
         all
-    }
-
-    fn receive(&mut self, from: Connection, until: Until) -> Come {
-        self.receive_within(from, until, 30_000)
     }
 }
 

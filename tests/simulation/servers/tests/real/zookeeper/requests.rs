@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crosslock_servers::desk::Desk;
 use crosslock_servers::zookeeper::ZooKeeper;
+use crosslock_world::service::Connection;
 use fastrand::Rng;
 use support::ZooKeeper as RealZooKeeper;
 
 use super::records::{Asked as _, Record, Until, Welcome, shown};
-use crate::peers::{Peer, Real};
+use crate::peers::{Both, Peer, Side};
 
 const CLIENTS: usize = 3;
 /// Long sessions: a busy machine ends none.
@@ -21,45 +21,14 @@ const CODES: [i32; 6] = [-2, -101, -103, -108, -110, -111];
 /// So many steps are at the same nodes: some can't be deleted by anybody.
 const ROUND: usize = 200;
 
-/// The same clients of one server.
-struct Clients<S> {
-    server: S,
-    connections: Vec<u64>,
-    sessions: Vec<i64>,
-}
-
-impl<S: Peer> Clients<S> {
-    fn new(mut server: S) -> Self {
-        let connections: Vec<_> = (0..CLIENTS).map(|_| server.connect(0)).collect();
-        let open = |connection: &u64| {
-            server.send(*connection, &Welcome::new(20_000).asked(0));
-            let come = server.receive(*connection, Until::Frames(1));
-            Welcome::of(&come.frames[0]).session
-        };
-        let sessions = connections.iter().map(open).collect();
-        Clients {
-            server,
-            connections,
-            sessions,
-        }
-    }
-
-    /// What comes up to an answer.
-    fn ask(
-        &mut self,
-        client: usize,
-        bytes: &[u8],
-        last: i32,
-        kind: impl Fn(i32) -> i32,
-    ) -> Vec<String> {
-        let connection = self.connections[client];
-        self.server.send(connection, bytes);
-        let come = self.server.receive(connection, Until::Answer(last));
-        let frames = come.frames.iter();
-        let shown = frames.map(|frame| shown(frame, &kind, &self.sessions));
-        let closed = come.closed.then(|| "closed".into());
-        shown.chain(closed).collect()
-    }
+/// Opens the sessions of all clients.
+fn sessions(server: &mut dyn Peer, connections: &[Connection]) -> Vec<i64> {
+    let open = |connection: &Connection| {
+        server.send(*connection, &Welcome::new(20_000).asked(0));
+        let come = server.receive(*connection, Until::Frames(1));
+        Welcome::of(&come.frames[0]).session
+    };
+    connections.iter().map(open).collect()
 }
 
 fn has_all(seen: &str) -> bool {
@@ -70,11 +39,22 @@ fn has_all(seen: &str) -> bool {
 #[test]
 fn random_requests_are_answered_as_by_zookeeper() {
     let real = RealZooKeeper::setup().tick(TICK).start();
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut real = Clients::new(Real::new(vec![real.own_addr()]));
-    let mut simulated = Clients::new(Desk::new(ZooKeeper::with_tick(1, TICK), seed));
-    let mut random = Rng::with_seed(seed);
+    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::with_tick(1, TICK));
+    let mut random = both.simulated.random.fork();
+    let connections = [0; CLIENTS].map(|at| both.connect(at));
+    let (theirs, ours) = both.each(|peer, _| sessions(peer, &connections));
+    // What comes up to an answer.
+    let mut ask =
+        |what: String, client: usize, bytes: &[u8], last: i32, kind: &dyn Fn(i32) -> i32| {
+            both.alike(what, |peer, side| {
+                let sessions = if side == Side::Real { &theirs } else { &ours };
+                peer.send(connections[client], bytes);
+                let come = peer.receive(connections[client], Until::Answer(last));
+                let frames = come.frames.iter();
+                let shown: Vec<_> = frames.map(|frame| shown(frame, kind, sessions)).collect();
+                (shown, come.closed)
+            })
+        };
     let mut seen = String::new();
     for step in 0..20_000 {
         if step >= 1_500 && has_all(&seen) {
@@ -89,19 +69,14 @@ fn random_requests_are_answered_as_by_zookeeper() {
             .collect();
         let last = i32::try_from(kinds.len()).expect("a few");
         let kind = |xid: i32| kinds[usize::try_from(xid - 1).expect("not negative")];
-        let expected = real.ask(client, &bytes, last, kind);
-        let found = simulated.ask(client, &bytes, last, kind);
-        assert_eq!(found, expected, "step {step}, {kinds:?}");
-        seen.push_str(&expected.join("\n"));
+        let what = format!("step {step}, {kinds:?}");
+        let (told, _) = ask(what, client, &bytes, last, &kind);
+        seen.push_str(&told.join("\n"));
         // All watchers were told when they are answered.
         let ping = Record::default().int(-2).int(11).frame();
         for client in 0..CLIENTS {
-            let expected = real.ask(client, &ping, -2, |_| 11);
-            let found = simulated.ask(client, &ping, -2, |_| 11);
-            assert_eq!(
-                found, expected,
-                "step {step}, {kinds:?}, events of {client}"
-            );
+            let what = format!("step {step}, {kinds:?}, events of {client}");
+            ask(what, client, &ping, -2, &|_| 11);
         }
     }
     assert!(has_all(&seen), "too little was refused");

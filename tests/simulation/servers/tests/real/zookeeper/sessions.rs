@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use crosslock_servers::desk::Desk;
 use crosslock_servers::zookeeper::ZooKeeper;
 use support::{Ensemble, ZooKeeper as RealZooKeeper};
 
 use super::records::{Asked as _, Come, Record, Until, Welcome, shown};
-use crate::peers::{Peer, Real};
+use crate::peers::{Both, Peer, Side};
 
 /// What was sent and what came of it, without what differs each time.
 struct Script<'a> {
@@ -161,7 +160,7 @@ fn containers(script: &mut Script<'_>, sweep: Duration) {
     script.look(connection, "/unused");
 }
 
-fn play(server: &mut dyn Peer, scene: impl Fn(&mut Script<'_>)) -> Vec<String> {
+fn play(server: &mut dyn Peer, scene: impl FnOnce(&mut Script<'_>)) -> Vec<String> {
     let mut script = Script {
         server,
         sessions: Vec::new(),
@@ -171,14 +170,6 @@ fn play(server: &mut dyn Peer, scene: impl Fn(&mut Script<'_>)) -> Vec<String> {
     script.lines
 }
 
-#[track_caller]
-fn assert_same(found: &[String], expected: &[String]) {
-    for (place, (found, expected)) in found.iter().zip(expected).enumerate() {
-        assert_eq!(found, expected, "line {place}");
-    }
-    assert_eq!(found.len(), expected.len());
-}
-
 /// With as much time as each needs to look for containers that are empty.
 #[test]
 fn sessions_begin_go_on_and_end_as_in_zookeeper() {
@@ -186,12 +177,12 @@ fn sessions_begin_go_on_and_end_as_in_zookeeper() {
     let real = real
         .property("znode.container.checkIntervalMs", "300")
         .start();
-    let mut server = Desk::new(ZooKeeper::new(1), fastrand::u64(..));
-    let mut real = Real::new(vec![real.own_addr()]);
+    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::new(1));
     for scene in [handshakes, expiries, containers] {
-        let expected = play(&mut real, |script| scene(script, Duration::from_secs(1)));
-        let found = play(&mut server, |script| scene(script, Duration::from_secs(61)));
-        assert_same(&found, &expected);
+        both.alike("a session", |peer, side| {
+            let sweep = Duration::from_secs(if side == Side::Real { 1 } else { 61 });
+            play(peer, |script| scene(script, sweep))
+        });
     }
 }
 
@@ -232,10 +223,9 @@ fn sessions_move_as_in_zookeeper() {
     let leader = real.leader();
     let places = |leader: usize| [leader, (leader + 1) % 3, (leader + 2) % 3];
     let addrs = (0..3).map(|at| real.members()[at].own_addr()).collect();
-    let expected = play(&mut Real::new(addrs), |script| {
-        moves(script, places(leader))
+    let mut both = Both::new(addrs, ZooKeeper::new(3));
+    both.alike("a session that moves", |peer, side| {
+        let leader = if side == Side::Real { leader } else { 2 };
+        play(peer, |script| moves(script, places(leader)))
     });
-    let mut server = Desk::new(ZooKeeper::new(3), fastrand::u64(..));
-    let found = play(&mut server, |script| moves(script, places(2)));
-    assert_same(&found, &expected);
 }
