@@ -1,5 +1,8 @@
 //! Random input for unit tests.
 
+// Those of directories use all of it.
+#![cfg_attr(not(feature = "file"), allow(dead_code))]
+
 use std::ops::{Deref, DerefMut, RangeInclusive};
 use std::{env, thread};
 

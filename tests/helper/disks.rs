@@ -1,5 +1,6 @@
 //! Disks that are full, or can't be written.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, JoinHandle};

@@ -30,8 +30,6 @@ mod tools;
 mod waiting;
 
 use std::env;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use crosslock::Locker;
