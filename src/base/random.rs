@@ -1,7 +1,6 @@
 //! Random input for unit tests.
 
-// Those of directories use all of it.
-#![cfg_attr(not(feature = "file"), allow(dead_code))]
+#![allow(dead_code, reason = "a build without engines needs less of it")]
 
 use std::ops::{Deref, DerefMut, RangeInclusive};
 use std::{env, thread};

@@ -171,7 +171,9 @@ impl Shared {
             is_left
         });
         if queue.close_by.is_some_and(|by| by <= now) {
-            let left = queue.waiting.drain(..);
+            // What stays taken does so until its lease ends at least.
+            let kept = |release: &DeferredRelease| release.kept_until > self.clock.now();
+            let left = queue.waiting.drain(..).filter(|(one, _)| !kept(one));
             left.for_each(|(release, _)| self.engine.abandon(&release.owner));
         }
         let Some((release, over)) = queue.waiting.pop_front() else {

@@ -1,5 +1,5 @@
-//! Several simulated Redis servers, which aren't compared: whatever happens to them, they come to terms when it is over,
-//! and a slot moves as in a real cluster.
+//! Several simulated Redis servers, which aren't compared: whatever happens to them, they come to terms when it is
+//! over, and a slot moves as in a real cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
