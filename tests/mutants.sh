@@ -90,7 +90,7 @@ row() {
 simulate() {
   local log="$work/$1.txt" engine engines=()
   for engine in "${@:2}"; do engines+=(--engine "$engine"); done
-  timeout 10m "$work/target/debug/simulate" --seconds 60 --first "${engines[@]}" >> "$log" 2>&1 || echo "it failed" >> "$log"
+  timeout 10m "$work/target/simulation/simulate" --seconds 60 --first "${engines[@]}" >> "$log" 2>&1 || echo "it failed" >> "$log"
 }
 
 # The seconds are those of the worlds alone.
@@ -98,7 +98,7 @@ simulate_mutant() {
   local name="$1" verdict=SURVIVES engines first
   read -ra engines <<< "$(says "$name" simulation)"
   patch_copy "$patches/$name.patch"
-  if cargo_in_copy build -p crosslock-simulation > "$work/$name.txt" 2>&1; then
+  if cargo_in_copy build --profile simulation -p crosslock-simulation > "$work/$name.txt" 2>&1; then
     SECONDS=0
     simulate "$name" "${engines[@]}"
   else
@@ -114,7 +114,7 @@ simulate_mutant() {
 simulate_unbroken() {
   local verdict=fails
   SECONDS=0
-  cargo_in_copy build -p crosslock-simulation > "$work/none.txt" 2>&1 && simulate none
+  cargo_in_copy build --profile simulation -p crosslock-simulation > "$work/none.txt" 2>&1 && simulate none
   grep -qE '^it failed|: violation: ' "$work/none.txt" || verdict=passes
   row "the library as it is" "" "$verdict" "simulation" "$SECONDS"
 }

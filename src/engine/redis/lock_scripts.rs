@@ -33,24 +33,20 @@ use crate::engine::{Failed, Request, denied};
 
 const LOGIN: &str = "user, password and rights";
 
-/// The scripts, and the server that runs them.
+/// What sends the scripts, and the server that runs them.
 #[derive(Debug)]
 pub(super) struct LockScripts {
     pub(super) servers: Arc<Servers>,
-    scripts: Vec<(&'static str, Script)>,
 }
 
 impl LockScripts {
     pub(super) fn new(servers: Arc<Servers>) -> Self {
-        LockScripts {
-            servers,
-            scripts: Script::all(),
-        }
+        LockScripts { servers }
     }
 
     /// The script of that name in `lua/`, such as `lock/acquire`.
-    fn script(&self, name: &str) -> &Script {
-        let script = self.scripts.iter().find(|(known, _)| *known == name);
+    fn script(name: &str) -> &'static Script {
+        let script = Script::all().iter().find(|(known, _)| *known == name);
         &script
             .unwrap_or_else(|| panic!("there is no lua/{name}.lua"))
             .1
@@ -58,7 +54,7 @@ impl LockScripts {
 
     /// The call of a script that isn't sent for an owner.
     pub(super) fn call(&self, script: &str, keys: &[&str], arguments: &[&[u8]]) -> Call<'_> {
-        self.script(script).call(keys, arguments)
+        Self::script(script).call(keys, arguments)
     }
 
     /// The call of an owner's verb: the owner is the first argument.
@@ -74,7 +70,7 @@ impl LockScripts {
             ..needs
         };
         let has_several = request.claim.keys().len() > 1;
-        let script = self.script(if has_several { several } else { one });
+        let script = Self::script(if has_several { several } else { one });
         let owner = Some(request.owner.as_str().as_bytes());
         script.call_for(request.claim, needs, &[&[owner], arguments].concat())
     }

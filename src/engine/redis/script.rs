@@ -1,11 +1,13 @@
 //! Scripts by their digest, and calls of them.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use ::redis::Cmd;
 
 use super::keys::{HOLDERS, Keys, QUEUE, VALUE};
 use super::lua;
+use crate::base::fork::get_or_make;
 use crate::base::{Claim, Mode};
 
 /// A script of `lua/`.
@@ -132,12 +134,16 @@ impl<'a> SameConnection<'a> {
 
 impl Script {
     /// All scripts of `lua/` that are sent, by their names, such as `lock/acquire`.
-    pub(super) fn all() -> Vec<(&'static str, Self)> {
-        let scripts = lua::FILES.iter().map(|(name, _)| *name);
-        let scripts = scripts.filter(|name| !name.starts_with("lib/"));
-        scripts
-            .map(|name| (name, Script::of(lua::whole(name))))
-            .collect()
+    pub(super) fn all() -> &'static [(&'static str, Self)] {
+        static ALL: OnceLock<Vec<(&str, Script)>> = OnceLock::new();
+        let all = get_or_make(&ALL, || {
+            let scripts = lua::FILES.iter().map(|(name, _)| *name);
+            let scripts = scripts.filter(|name| !name.starts_with("lib/"));
+            scripts
+                .map(|name| (name, Script::of(lua::whole(name))))
+                .collect()
+        });
+        all.as_slice()
     }
 
     fn of(code: String) -> Self {

@@ -40,11 +40,27 @@ impl Told {
 /// Runs `work` on all processors until it has no more.
 pub fn on_all(work: impl Fn() -> bool + Sync) {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let work = &work;
     std::thread::scope(|scope| {
-        for _ in 0..all {
-            scope.spawn(|| while work() {});
+        for number in 0..all {
+            scope.spawn(move || {
+                stay_on_processor(number);
+                while work() {}
+            });
         }
     });
+}
+
+/// Keeps this thread, and the children that it starts, on one processor: a world whose threads all run on one takes half
+/// the time.
+pub fn stay_on_processor(number: usize) {
+    let Ok(allowed) = rustix::thread::sched_getaffinity(None) else {
+        return;
+    };
+    let mut processors = (0..rustix::thread::CpuSet::MAX_CPU).filter(|at| allowed.is_set(*at));
+    let mut one = rustix::thread::CpuSet::new();
+    one.set(processors.nth(number).unwrap_or(0));
+    let _ = rustix::thread::sched_setaffinity(None, &one);
 }
 
 /// Runs one, and prints its violations. `None`: it failed.

@@ -191,7 +191,9 @@ fn plan_of_scenes(topology: Topology) -> Plan {
 }
 
 fn one(plan: &Plan, scene: Option<&Scene>, options: &Options) -> ExitCode {
-    pin(plan.seed + scene.and_then(|scene| scene.fault).map_or(0, |(at, _)| at));
+    if !options.is_child {
+        children::stay_on_processor(0);
+    }
     // In all worlds, since the library asks for more where it is to log more.
     let _ = log::set_logger(&Logger);
     log::set_max_level(log::LevelFilter::Debug);
@@ -222,14 +224,6 @@ fn line_of(plan: &Plan, outcome: &Outcome) -> String {
         outcome.decisions,
         outcome.digest
     )
-}
-
-/// A world whose threads all run on one processor takes half the time.
-fn pin(number: u64) {
-    let all = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(usize::try_from(number % all as u64).unwrap_or(0));
-    let _ = rustix::thread::sched_setaffinity(None, &set);
 }
 
 /// Has what the library logs stand in the history.
