@@ -17,7 +17,7 @@ pub const FAULTS: [(&str, Message); 6] = [
     ("drop", Message::Drop),
     ("close", Message::Close),
     ("behind", Message::CloseBehind),
-    ("duplicate", Message::Duplicate),
+    ("duplicate", Message::Duplicate(Duration::from_millis(20))),
     // Longer than a call waits for its answer.
     ("delay", Message::Delay(Duration::from_millis(600))),
     ("garble", Message::Garble),

@@ -80,11 +80,21 @@ fn fail_message(plan: &Plan, random: &mut Rng) {
         0 => Message::Drop,
         1 => Message::Close,
         2 => Message::CloseBehind,
-        3 => Message::Duplicate,
+        3 => Message::Duplicate(late_copy(plan, random)),
         4 => Message::Delay(plan.io_timeout.mul_f64(random.f64() * 3.0)),
         _ => Message::Garble,
     };
     set_message_fault(Some((which, what)));
+}
+
+/// A copy that the network kept comes soon, or when the lease that it is about may have ended.
+fn late_copy(plan: &Plan, random: &mut Rng) -> Duration {
+    let most = if random.bool() {
+        Duration::from_millis(50)
+    } else {
+        plan.ttl * 2
+    };
+    most.mul_f64(random.f64())
 }
 
 fn trouble_host(

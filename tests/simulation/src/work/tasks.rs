@@ -111,6 +111,8 @@ impl Worker {
                 token_before: since.1,
             };
             tasks::taken(&own, &taken);
+            // The next one follows on this try, which the judge of locks doesn't see.
+            judge::abandoned(&id, None);
             time::sleep(ttl.mul_f64(part * part * 0.05));
             tasks::ending(&own, &id, if done { End::Done } else { End::Drop });
             locked(&free).insert(thread, (true_now(), tasks::token(&own)));

@@ -2,12 +2,17 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
 use crate::network::Arrival;
 use crate::service::Connection;
 
 /// Nanoseconds since the world began.
 pub(crate) type Nanos = u64;
+
+pub(crate) fn nanos(duration: Duration) -> Nanos {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
 
 pub(crate) enum Event {
     /// A thread has waited for long enough, if it still waits for the same.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::events::{Event, Events, Nanos};
+use crate::events::{Event, Events, Nanos, nanos};
 use crate::history::{End, History};
 use crate::machine::Machines;
 use crate::network::Network;
@@ -169,8 +169,7 @@ pub(crate) fn may_yield() {
     } = inside.settings.chances;
     let drawn = inside.random.f64();
     if drawn < stalled {
-        let most = u64::try_from(longest_stall.as_nanos()).unwrap_or(u64::MAX);
-        let until = inside.now + inside.random.u64(..=most);
+        let until = inside.now + inside.random.u64(..=nanos(longest_stall));
         inside.begin_wait(me, None, Some(until));
         switch(inside, me);
     } else if drawn < stalled + preempted {
@@ -325,7 +324,7 @@ impl Inside {
                     .history
                     .stuck("all threads wait, and nothing will wake them", self.now),
             }
-            if self.now > u64::try_from(self.settings.most.as_nanos()).unwrap_or(u64::MAX) {
+            if self.now > nanos(self.settings.most) {
                 let waiting = self
                     .threads
                     .iter()

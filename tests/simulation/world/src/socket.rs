@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::events::nanos;
 use crate::network::{LinkEnd, LinkState};
 use crate::scheduler::{Inside, block, may_yield, me, with};
 use crate::service::Connection;
@@ -71,8 +72,7 @@ impl Socket {
     ///
     /// None.
     pub fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
-        let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        self.read_timeout.store(nanos, Ordering::Relaxed);
+        self.read_timeout.store(nanos(timeout), Ordering::Relaxed);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::events::Nanos;
+use crate::events::{Nanos, nanos};
 use crate::scheduler::{Inside, block, me, with};
 
 /// What all instants are counted from: an `Instant` can't be made of a number.
@@ -49,10 +49,9 @@ pub fn wall() -> Duration {
 /// The world's time in so long by the clock of this thread's machine.
 pub(crate) fn due_in(inside: &Inside, duration: Duration) -> Nanos {
     let machine = inside.machine_of(me());
-    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     inside
         .now
-        .saturating_add(inside.machines.true_of(machine, nanos))
+        .saturating_add(inside.machines.true_of(machine, nanos(duration)))
 }
 
 /// Sleeps for so long by the monotonic clock.

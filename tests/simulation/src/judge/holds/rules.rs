@@ -154,9 +154,10 @@ pub(super) fn judge_held(name: &str, hold: &Hold) {
         return;
     }
     // By its next renewal, if there is one.
-    let told = match plan().max_hold {
-        None => plan().ttl.mul_f64(0.4) + Duration::from_millis(200),
-        Some(_) => plan().ttl,
+    let told = if plan().renews && plan().max_hold.is_none() {
+        plan().ttl.mul_f64(0.4) + Duration::from_millis(200)
+    } else {
+        plan().ttl
     };
     match hold.broken_since() {
         Some(at) if is_held && true_now() > at + told && plan().is_calm() => {

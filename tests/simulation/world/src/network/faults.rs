@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::hosts::places;
 use super::{Arrival, Cut, Link, LinkState, Packet, Place};
+use crate::events::{Nanos, nanos};
 use crate::machine::Machine;
 use crate::scheduler::{Inside, with};
 use crate::service::{Connection, Fault};
@@ -17,8 +18,8 @@ pub enum Message {
     Close,
     /// It arrives, and then the connection breaks.
     CloseBehind,
-    /// A request is carried out twice: the second time on a connection that nobody reads.
-    Duplicate,
+    /// A request is carried out twice: so much later on a connection that nobody reads.
+    Duplicate(Duration),
     /// It, and what is behind it, comes so much later.
     Delay(Duration),
     /// It comes as other bytes.
@@ -64,8 +65,7 @@ pub fn set_piece(machine: Machine, place: Place, most: Option<usize>) {
 
 /// Has all that is sent between a machine and a host take up to so much longer; zero: as long as ever.
 pub fn slow(machine: Machine, place: Place, by: Duration) {
-    let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-    with(|inside| inside.network.slow.insert((machine, place), by));
+    with(|inside| inside.network.slow.insert((machine, place), nanos(by)));
 }
 
 /// Something happens to a host.
@@ -157,11 +157,8 @@ impl Inside {
                 self.transmit(connection, what);
                 self.break_link(connection);
             }
-            Message::Duplicate => self.duplicate(connection, what),
-            Message::Delay(by) => {
-                let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-                self.transmit_in(connection, what, by);
-            }
+            Message::Duplicate(by) => self.duplicate(connection, what, nanos(by)),
+            Message::Delay(by) => self.transmit_in(connection, what, nanos(by)),
             Message::Garble => self.garble(connection, what),
         }
     }
@@ -171,7 +168,7 @@ impl Inside {
         self.transmit(connection, Arrival::AtClient(Packet::Reset));
     }
 
-    fn duplicate(&mut self, connection: Connection, what: Arrival) {
+    fn duplicate(&mut self, connection: Connection, what: Arrival, later: Nanos) {
         if let (Arrival::AtHost(packet), Some(link)) = (&what, self.network.link(connection)) {
             let (place, process, machine) = (link.place, link.process, link.machine);
             let copy = packet.clone();
@@ -179,7 +176,6 @@ impl Inside {
             let mut ghost = Link::new(place, process, machine, news);
             ghost.state = LinkState::Open;
             let ghost = self.add_link(ghost);
-            let later = self.network.random.u64(..50_000_000);
             self.transmit_in(ghost, Arrival::AtHost(copy), later);
             self.close(ghost, false);
         }

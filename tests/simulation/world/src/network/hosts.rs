@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Arrival, LinkState, Packet, Place};
-use crate::events::{Event, Nanos};
+use crate::events::{Event, Nanos, nanos};
 use crate::machine::{EPOCH, local};
 use crate::scheduler::{Inside, with};
 use crate::service::{Connection, Done, Host, Io, Service};
@@ -93,9 +93,7 @@ impl Inside {
                 self.transmit(connection, Arrival::AtClient(Packet::End));
             }
             Done::WakeAt(time) => {
-                let at = u64::try_from(time.as_nanos())
-                    .unwrap_or(u64::MAX)
-                    .max(self.now);
+                let at = nanos(time).max(self.now);
                 let wake_at = &mut self.network.served[number].wake_at;
                 if wake_at.is_none_or(|other| at < other) {
                     *wake_at = Some(at);
