@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use std::{collections::VecDeque, fmt, sync::Arc};
 
-use crate::base::limits::{CLOSING, DEFERRED_PAUSES, HEARTBEAT_LATENESS};
+use crate::base::limits::{CLOSING, DEFERRED_PAUSES, GRACE, HEARTBEAT_LATENESS};
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::sys::{self, time};
 use crate::base::{BootInstant, Cancel, Claim, Clock, Deadline, Ending, ErrorChain, Owner};
@@ -94,6 +94,22 @@ impl DeferredReleases {
         // What moves the clock has them tried again.
         if !queue.has_worker && !self.0.clock.is_moved() {
             queue.has_worker = self.start();
+            if !queue.has_worker {
+                drop(queue);
+                self.do_without_thread();
+            }
+        }
+    }
+
+    /// Tries the last one once, in the thread that leaves it. Another thread is tried with the next one, which may never
+    /// come.
+    fn do_without_thread(&self) {
+        let last = self.0.queue.lock().waiting.pop_back();
+        let Some((release, over)) = last else { return };
+        let deadline = Deadline::at(over.min(time::now() + GRACE));
+        if !self.0.send(&release, &deadline) {
+            self.0.abandon_all([&release].into_iter());
+            self.0.queue.lock().waiting.push_back((release, over));
         }
     }
 
@@ -171,10 +187,8 @@ impl Shared {
             is_left
         });
         if queue.close_by.is_some_and(|by| by <= now) {
-            // What stays taken does so until its lease ends at least.
-            let kept = |release: &DeferredRelease| release.kept_until > self.clock.now();
-            let left = queue.waiting.drain(..).filter(|(one, _)| !kept(one));
-            left.for_each(|(release, _)| self.engine.abandon(&release.owner));
+            let left = std::mem::take(&mut queue.waiting);
+            self.abandon_all(left.iter().map(|(release, _)| release));
         }
         let Some((release, over)) = queue.waiting.pop_front() else {
             queue.has_worker = false;
@@ -186,6 +200,13 @@ impl Shared {
             None => Deadline::at(over).or(&self.closed),
         };
         Some((release, over, deadline))
+    }
+
+    /// But not those that stay taken: they do so until their leases end at least.
+    fn abandon_all<'a>(&self, releases: impl Iterator<Item = &'a DeferredRelease>) {
+        let now = self.clock.now();
+        let left = releases.filter(|release| release.kept_until <= now);
+        left.for_each(|release| self.engine.abandon(&release.owner));
     }
 
     /// Whether that is done with, one way or another.
