@@ -206,6 +206,9 @@ pub(crate) struct Capabilities {
     pub(crate) shards: u16,
     /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
     pub(crate) leases_expire: bool,
+    /// Whether all that an owner has is dropped when it has been silent for its ttl. Otherwise it may stay for as long as
+    /// its process lives.
+    pub(crate) silence_ends_all: bool,
     /// By how much less than its ttl a lease is valid, because servers whose clocks differ may take each other's place.
     pub(crate) clock_skew: Duration,
     /// How often a lease may pass from thread to thread: each uses a token above the one that was granted.
@@ -220,6 +223,7 @@ impl Default for Capabilities {
             preference: true,
             shards: 0,
             leases_expire: true,
+            silence_ends_all: true,
             clock_skew: Duration::ZERO,
             hand_overs: HAND_OVERS,
         }

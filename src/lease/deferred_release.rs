@@ -2,14 +2,14 @@
 //!
 //! A timed call that ran out of time may have taken the lock without knowing, and a guard may have been dropped
 //! while the server couldn't be reached. Either leaves a lease that nobody has, and that others would wait for.
-//! One thread of the locker goes on trying until each is released or over by its ttl. It starts with the first
-//! of them and ends with the last, or a moment after the locker.
+//! One thread of the locker goes on trying until each is released, or over with its ttl where the engine ends it then.
+//! It starts with the first of them and ends with the last, or a moment after the locker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use std::{collections::VecDeque, fmt, sync::Arc};
 
-use crate::base::limits::{CLOSING, DEFERRED_PAUSES, GRACE, HEARTBEAT_LATENESS};
+use crate::base::limits::{CLOSING, DEFERRED_PAUSES, GRACE, HEARTBEAT_LATENESS, LONGEST_KEEP};
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::sys::{self, time};
 use crate::base::{BootInstant, Cancel, Claim, Clock, Deadline, Ending, ErrorChain, Owner};
@@ -83,7 +83,11 @@ impl DeferredReleases {
     /// Leaves a release to the thread, starting it if need be.
     pub(crate) fn leave(&self, release: DeferredRelease) {
         // The server's lease started before now, and the engine drops a waiter no later than this.
-        let over = self.0.clock.instant() + release.ttl + HEARTBEAT_LATENESS;
+        let lasts = match self.0.engine.capabilities().silence_ends_all {
+            true => release.ttl + HEARTBEAT_LATENESS,
+            false => LONGEST_KEEP,
+        };
+        let over = self.0.clock.instant() + lasts;
         let mut queue = self.0.queue.lock();
         if queue.waiting.len() >= MOST
             && let Some((dropped, _)) = queue.waiting.pop_front()
@@ -270,14 +274,17 @@ mod tests {
     use super::*;
     use crate::base::clock::tests::ManualClock;
     use crate::base::error::{Error, Result};
-    use crate::engine::{Outcome, Wait};
-    use crossbeam_channel::{Sender, unbounded};
+    use crate::engine::{Capabilities, Outcome, Wait};
+    use crossbeam_channel::{Receiver, Sender, unbounded};
 
     const TTL: Duration = Duration::from_secs(30);
 
     /// Can't be reached, and tells which owners it is to abandon.
     #[derive(Debug)]
-    struct Unreachable(Sender<Owner>);
+    struct Unreachable {
+        abandoned: Sender<Owner>,
+        silence_ends_all: bool,
+    }
 
     impl Engine for Unreachable {
         fn endpoint(&self) -> &str {
@@ -293,25 +300,44 @@ mod tests {
         }
 
         fn abandon(&self, owner: &Owner) {
-            let _ = self.0.send(owner.clone());
+            let _ = self.abandoned.send(owner.clone());
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities {
+                silence_ends_all: self.silence_ends_all,
+                ..Capabilities::default()
+            }
+        }
+    }
+
+    fn of_unreachable(silence_ends_all: bool) -> (DeferredReleases, Receiver<Owner>) {
+        let (abandoned, told) = unbounded();
+        let engine = Unreachable {
+            abandoned,
+            silence_ends_all,
+        };
+        let clock = ManualClock::new();
+        (DeferredReleases::new(Arc::new(engine), clock), told)
+    }
+
+    fn release(owner: &Owner, ttl: Duration) -> DeferredRelease {
+        DeferredRelease {
+            claim: Claim::exclusive("deferred", "a"),
+            owner: owner.clone(),
+            ttl,
+            ending: Ending::Unknown,
+            kept_until: BootInstant::START,
         }
     }
 
     /// An engine whose sessions outlast leases would keep its place in line.
     #[test]
     fn owner_whose_release_is_dropped_is_forgotten() {
-        let (tell, told) = unbounded();
-        let clock = ManualClock::new();
-        let deferred = DeferredReleases::new(Arc::new(Unreachable(tell)), clock.clone());
+        let (deferred, told) = of_unreachable(true);
         let owners: Vec<_> = (0..MOST + 9).map(|_| Owner::new()).collect();
         for owner in &owners {
-            deferred.leave(DeferredRelease {
-                claim: Claim::exclusive("deferred", "a"),
-                owner: owner.clone(),
-                ttl: TTL,
-                ending: Ending::Unknown,
-                kept_until: clock.now(),
-            });
+            deferred.leave(release(owner, TTL));
         }
         let mut forgotten: Vec<_> = told.try_iter().collect();
         // One may be on the wire.
@@ -322,5 +348,19 @@ mod tests {
             forgotten.push(told.recv_timeout(TTL).expect("all are forgotten"));
         }
         assert!(forgotten.iter().all(|owner| owners.contains(owner)));
+    }
+
+    #[test]
+    fn what_silence_does_not_end_is_tried_for_longer_than_its_ttl() {
+        let owner = Owner::new();
+        let all = [true, false].map(|silence_ends_all| {
+            let (deferred, told) = of_unreachable(silence_ends_all);
+            deferred.leave(release(&owner, Duration::from_millis(1)));
+            (deferred, told)
+        });
+        let [(_, ended), (_, kept)] = &all;
+        assert_eq!(ended.recv_timeout(TTL), Ok(owner));
+        // It was left behind the other, and pauses for as long at most.
+        assert!(kept.recv_timeout(DEFERRED_PAUSES.cap).is_err());
     }
 }

@@ -66,6 +66,7 @@ impl LineStore for ZooKeeperStore {
         Capabilities {
             preference: false,
             hand_overs: HAND_OVERS,
+            silence_ends_all: false,
             ..Capabilities::default()
         }
     }
