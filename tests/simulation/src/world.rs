@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosslock_world::{
-    Chances, Machine, Message, Process, Settings, add_machine, add_process, contents, is_alive,
-    messages, record, run, set_message_fault, time, true_now, violation,
+    Chances, Machine, Message, Process, Settings, add_machine, add_process, await_message,
+    contents, is_alive, messages, record, run, set_message_fault, time, true_now, violation,
 };
 use fastrand::Rng;
 
@@ -126,6 +126,10 @@ fn live(plan: &Plan) {
         time::sleep(plan.calm.mul_f64(random.f64() * 2.0));
         if !plan.troubles.is_empty() && !is_done(&plan) && troubles < MOST_TROUBLES {
             troubles += 1;
+            if random.bool() {
+                // While something is on its way.
+                await_message(messages() + random.u64(1..20), plan.calm);
+            }
             trouble::make(&plan, &site, &mut parts, &mut random);
         }
         restart(&plan, &site, &mut parts);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crosslock::{Mutex, MutexGuard, Result, RwLockReadGuard, RwLockWriteGuard};
+use crosslock::{Error, Mutex, MutexGuard, Result, RwLockReadGuard, RwLockWriteGuard};
 use crosslock_world::{record, time, true_now, violation};
 
 use super::{Worker, owned};
@@ -67,7 +67,10 @@ impl Worker {
             return stored;
         }
         let guard = RwLockWriteGuard::downgrade(guard);
-        judge::stored(&name, id, &guard);
+        // It may have been stored, and lost behind that.
+        if !matches!(guard, Err(Error::Lost { .. })) {
+            judge::stored(&name, id, &guard);
+        }
         let guard = guard?;
         if *guard != value {
             violation(format!(

@@ -6,8 +6,9 @@ use super::hosts::places;
 use super::{Arrival, Cut, Link, LinkState, Packet, Place};
 use crate::events::{Nanos, nanos};
 use crate::machine::Machine;
-use crate::scheduler::{Inside, with};
+use crate::scheduler::{Inside, block, with};
 use crate::service::{Connection, Fault};
+use crate::time::due_in;
 
 /// What happens to one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,16 @@ pub enum Message {
 #[must_use]
 pub fn messages() -> u64 {
     with(|inside| inside.network.messages)
+}
+
+/// Waits until the message with that number is sent, so long at most.
+pub fn await_message(number: u64, within: Duration) {
+    let (on, until) = with(|inside| {
+        let on = inside.new_wait();
+        inside.network.awaited = Some((number, on));
+        (on, due_in(inside, within))
+    });
+    block(Some(on), Some(until));
 }
 
 /// Says what is to happen to the message with that number; `None`: nothing.
@@ -128,6 +139,9 @@ impl Inside {
     pub(super) fn transmit_message(&mut self, connection: Connection, what: Arrival) {
         self.network.messages += 1;
         let number = self.network.messages;
+        if let Some((_, on)) = self.network.awaited.take_if(|(at, _)| *at <= number) {
+            self.wake(on, true);
+        }
         match self.network.message_fault.filter(|(at, _)| *at == number) {
             Some((_, fault)) => self.fail_message(connection, what, fault),
             None => self.transmit(connection, what),

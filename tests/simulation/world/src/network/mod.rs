@@ -17,7 +17,9 @@ use crate::machine::Machine;
 use crate::scheduler::{Inside, with};
 use crate::service::{Connection, Host, Service};
 
-pub use faults::{Message, cut, fault, heal, messages, set_message_fault, set_piece, slow};
+pub use faults::{
+    Message, await_message, cut, fault, heal, messages, set_message_fault, set_piece, slow,
+};
 use hosts::Served;
 pub use hosts::contents;
 
@@ -51,6 +53,8 @@ pub(crate) struct Network {
     /// How many pieces of bytes were sent.
     messages: u64,
     message_fault: Option<(u64, Message)>,
+    /// Which message a thread waits for.
+    awaited: Option<(u64, u64)>,
 }
 
 /// A connection, as both ends see it.
@@ -127,6 +131,7 @@ impl Network {
             slow: BTreeMap::new(),
             messages: 0,
             message_fault: None,
+            awaited: None,
         }
     }
 
