@@ -531,7 +531,8 @@ impl<T: Serialize + DeserializeOwned> ValueGuard<T, RwLock<T>> {
     ///
     /// # Errors
     ///
-    /// Those of [`unlock`](Self::unlock): the lock is then released.
+    /// Those of [`unlock`](Self::unlock): the lock is then released. With `Error::Lost` the value may be stored, too:
+    /// the reader may have lost the lock before the answer came. Lock again and read it.
     ///
     /// # Examples
     ///
