@@ -3,12 +3,12 @@
 mod rules;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crosslock::{Leadership, LockGuard, MutexGuard, RwLockReadGuard, RwLockWriteGuard, Task};
-use crosslock_world::{Process, current, record, true_now, uninterrupted, violation};
+use crosslock_world::{Process, as_process, current, record, true_now, uninterrupted, violation};
 
 use self::rules::{judge_abandoned, judge_exclusion, judge_held, judge_idle, judge_token};
 use super::{ACQUISITIONS, Call, locked, number, plan};
@@ -76,9 +76,25 @@ struct Hold {
     broken: Option<Duration>,
     /// When another was given the name, which nothing prevents where a server loses what it had said; and its number.
     overlapped: Option<(Duration, u64)>,
+    /// Whether the guard has said that its lease is over.
+    was_lost: Arc<AtomicBool>,
 }
 
 impl Hold {
+    /// What the guard says. A lease that is over never comes back.
+    fn is_held(&self) -> bool {
+        let was_lost = self.was_lost.load(Ordering::Relaxed);
+        let is_held = as_process(self.process, || self.guard.lease().is_held());
+        if is_held && was_lost {
+            let token = self.token;
+            violation(format!(
+                "the lease by token {token} was over, and is held again"
+            ));
+        }
+        self.was_lost.fetch_or(!is_held, Ordering::Relaxed);
+        is_held
+    }
+
     /// What was broken before may have been a lease with tokens close to this one's.
     fn broken_since(&self) -> Option<Duration> {
         self.broken.filter(|at| *at >= self.since)
@@ -88,8 +104,8 @@ impl Hold {
 #[derive(Default)]
 struct Name {
     holds: Vec<Hold>,
-    /// The largest token so far.
-    token: u64,
+    /// The largest token so far, and since when it is known.
+    token: (u64, Duration),
     /// The last that held it alone, and whether the next one is to find it abandoned, if that is known.
     last: u64,
     is_abandoned: Option<bool>,
@@ -137,9 +153,10 @@ pub fn acquired(
                 since: true_now(),
                 broken: with(name, |name| name.broken_at(token, kind)),
                 overlapped: None,
+                was_lost: Arc::default(),
             };
             judge_exclusion(name, &hold);
-            judge_token(name, &hold);
+            judge_token(name, &hold, call);
             judge_abandoned(name, &hold, of.len() == 1);
             if let Some(call) = call {
                 judge_idle(name, call);
@@ -185,7 +202,7 @@ pub fn ending(of: &[&str], id: u64, abandons: bool) {
             continue;
         };
         // A thread of the world may wait in here, as in all that asks a guard.
-        let is_held = hold.guard.lease().is_held();
+        let is_held = hold.is_held();
         judge_held(name, &hold);
         drop(hold);
         let gone = with(name, |name| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crosslock_world::{as_process, true_now, violation};
+use crosslock_world::{true_now, violation};
 
 use super::{Hold, Kind, Name, with};
 use crate::judge::{Call, plan};
@@ -13,13 +13,9 @@ pub(super) fn judge_exclusion(name: &str, hold: &Hold) {
     let mut out = 0;
     for other in others {
         let Hold {
-            id,
-            kind,
-            process,
-            broken,
-            ..
+            id, kind, broken, ..
         } = other;
-        let is_held = as_process(process, || other.guard.lease().is_held());
+        let is_held = other.is_held();
         judge_overlap(name, &other, is_held);
         let is_there = with(name, |name| {
             name.breaking == 0 && name.holds.iter().any(|hold| hold.id == id)
@@ -27,7 +23,7 @@ pub(super) fn judge_exclusion(name: &str, hold: &Hold) {
         // The last clone of a guard that is ending is dropped by its own thread, which waits for this one to go.
         drop(other);
         let is_broken = broken.is_some() || hold.broken.is_some();
-        let both = is_held && is_there && hold.guard.lease().is_held();
+        let both = is_held && is_there && hold.is_held();
         let excludes = hold.kind == Kind::Exclusive || kind == Kind::Exclusive;
         if both && excludes && !plan().is_safe() {
             with(name, |name| name.overlapped(id, hold.id));
@@ -69,26 +65,30 @@ fn judge_overlap(name: &str, hold: &Hold, is_held: bool) {
     };
     let find = |name: &mut Name| name.holds.iter().find(|hold| hold.id == by).cloned();
     let other = with(name, find);
-    if other.is_some_and(|other| as_process(other.process, || other.guard.lease().is_held())) {
+    if other.is_some_and(|other| other.is_held()) {
         violation(format!(
             "two have {name} since {since:?}, and neither is told"
         ));
     }
 }
 
-pub(super) fn judge_token(name: &str, hold: &Hold) {
-    let is_held = hold.guard.lease().is_held();
+pub(super) fn judge_token(name: &str, hold: &Hold, call: Option<Call>) {
+    let (is_held, token) = (hold.is_held(), hold.token);
     let last = with(name, |name| {
         let last = name.token;
-        name.token = last.max(hold.token);
+        if token > last.0 {
+            name.token = (token, true_now());
+        }
         // One that is being broken may come to be told behind the next one.
         (name.breaking == 0 && hold.broken.is_none()).then_some(last)
     });
-    let token = hold.token;
-    if let Some(last) = last
+    // Where a server has lost the lease, the next one may be told first.
+    let may_be_late =
+        |since| !plan().is_safe() && call.is_none_or(|call: Call| call.began <= since);
+    if let Some((last, since)) = last
         && hold.kind == Kind::Exclusive
         && is_held
-        && token <= last
+        && (token == last || token < last && !may_be_late(since))
     {
         violation(format!("{name} has token {token} behind {last}"));
     }
@@ -148,7 +148,7 @@ pub(super) fn judge_idle(name: &str, call: Call) {
 
 /// A lease that was broken is soon known to be lost, and no other is lost in a calm world.
 pub(super) fn judge_held(name: &str, hold: &Hold) {
-    let is_held = hold.guard.lease().is_held();
+    let is_held = hold.is_held();
     judge_overlap(name, hold, is_held);
     if !plan().keeps_leases() {
         return;
