@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crosslock_protocol::place::Place;
 use redis::{Connection, Value, cmd};
+use support::RedisServer;
 
 use super::tasks::Micros;
 
@@ -26,7 +26,7 @@ const KEYS: [&str; 7] = [
 pub(super) struct Real {
     connection: Connection,
     digests: HashMap<&'static str, String>,
-    _server: Place,
+    _server: RedisServer,
 }
 
 const SCRIPTS: [&str; 7] = [
@@ -40,7 +40,8 @@ const SCRIPTS: [&str; 7] = [
 ];
 
 impl Real {
-    pub(super) fn start(server: Place) -> Self {
+    pub(super) fn start() -> Self {
+        let server = RedisServer::start();
         let mut connection = server.connection();
         let digests = SCRIPTS.map(|name| {
             let code = support::scripts::whole(name);

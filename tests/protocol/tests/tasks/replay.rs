@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use crosslock_protocol::place::Place;
 use crosslock_protocol::random::play_random;
 use redis::Value;
 
@@ -296,19 +295,9 @@ fn agree<T: PartialEq + Debug>(what: &str, ours: T, theirs: T) -> Result<(), Str
 
 #[test]
 fn any_sequence_of_calls_is_answered_alike() {
-    replay(Place::real(), 1_500, (20_000, 1_000));
-}
-
-#[test]
-fn any_sequence_of_calls_is_answered_alike_by_the_simulated_server() {
-    replay(Place::simulated(), 150, (2_000, 60));
-}
-
-/// So many sequences, in which so many steps are done at least, and so many tasks are taken.
-fn replay(server: Place, cases: u32, (least, least_taken): (usize, usize)) {
-    let (mut real, mut taken) = (Real::start(server), 0);
+    let (mut real, mut taken) = (Real::start(), 0);
     let sequences = proptest::collection::vec(step(), 1..40);
-    play_random((cases, least), sequences, |steps| {
+    play_random((1_500, 20_000), sequences, |steps| {
         real.begin();
         let mut both = Both {
             real: &mut real,
@@ -322,5 +311,5 @@ fn replay(server: Place, cases: u32, (least, least_taken): (usize, usize)) {
         taken += both.tokens.len();
         Ok(steps.len())
     });
-    assert!(taken > least_taken, "only {taken} workers had a task");
+    assert!(taken > 1_000, "only {taken} workers had a task");
 }

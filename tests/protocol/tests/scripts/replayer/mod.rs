@@ -11,7 +11,6 @@ mod words;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use crosslock_protocol::place::Place;
 use crosslock_protocol::server::{
     Answer, Call, Ear, Lock, Messages, Name, Names, Says, Server, Token, run,
 };
@@ -45,9 +44,9 @@ pub(crate) struct Outcome {
 
 impl Replayer {
     /// A server that knows nothing of these names, and a connection for each inbox.
-    pub(crate) fn start(server: Place, names: usize, inboxes: usize) -> Self {
+    pub(crate) fn start(names: usize, inboxes: usize) -> Self {
         Replayer {
-            real: Real::start(server, names, inboxes),
+            real: Real::start(names, inboxes),
             names: vec![Name::default(); names],
             copies: vec![Name::default(); names],
             now: 0,

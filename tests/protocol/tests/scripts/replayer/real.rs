@@ -1,9 +1,9 @@
 //! A real server, and the scripts on it.
 
-use crosslock_protocol::place::Place;
 use crosslock_protocol::server::{Answer, Call, Ear, Inbox, Key, Names};
 use crosslock_protocol::steps::{At, Step};
 use redis::{Cmd, Connection, FromRedisValue, Script, Value, cmd};
+use support::RedisServer;
 use support::scripts::{ALL, text, whole};
 
 use super::calls::{answer_of, request};
@@ -31,7 +31,7 @@ pub(super) struct Real {
     names: Vec<[String; KEYS]>,
     copies: Vec<[String; KEYS]>,
     pub(super) ears: Vec<Ear>,
-    _server: Place,
+    _server: RedisServer,
 }
 
 /// What there was to see of a call.
@@ -43,7 +43,8 @@ pub(super) struct Heard {
 }
 
 impl Real {
-    pub(super) fn start(server: Place, names: usize, inboxes: usize) -> Self {
+    pub(super) fn start(names: usize, inboxes: usize) -> Self {
+        let server = RedisServer::start();
         let mut admin = server.connection();
         let mut load = |code: String| {
             let digest: String = ask(&mut admin, cmd("SCRIPT").arg("LOAD").arg(&code));
