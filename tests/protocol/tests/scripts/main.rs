@@ -2,7 +2,6 @@
 
 mod play;
 mod replayer;
-mod rules;
 
 use crosslock_protocol::corpus::{of_all, of_scripts, play_all};
 use crosslock_protocol::random::{play_random, steps_done};

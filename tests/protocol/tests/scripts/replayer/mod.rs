@@ -33,13 +33,12 @@ pub(crate) struct Replayer {
     events: VecDeque<String>,
 }
 
-/// What became of a call, the same in the model and on the real server.
-#[derive(Clone)]
-pub(crate) struct Outcome {
+/// What became of a call in the model.
+struct Outcome {
     /// All names, afterwards.
-    pub(crate) names: Vec<Name>,
-    pub(crate) answer: Answer,
-    pub(crate) messages: Messages,
+    names: Vec<Name>,
+    answer: Answer,
+    messages: Messages,
 }
 
 impl Replayer {
@@ -56,7 +55,7 @@ impl Replayer {
 
     /// The same, on the server that runs already.
     pub(crate) fn start_anew(&mut self) {
-        for inbox in 0..self.ears().len() {
+        for inbox in 0..self.real.ears.len() {
             let inbox = inbox.try_into().expect("a few inboxes");
             self.real.hear(inbox, Ear::Hears);
         }
@@ -71,35 +70,17 @@ impl Replayer {
         &self.names
     }
 
-    pub(crate) fn ears(&self) -> &[Ear] {
-        &self.real.ears
-    }
-
-    /// Waits until the server's clock is past this.
-    pub(crate) fn wait_for_clock(&mut self, micros: Token) {
-        while self.now <= micros {
-            self.now = self.real.look().micros;
-        }
-    }
-
     /// Runs the script, then the model with each moment at which it may have run.
-    pub(crate) fn call(&mut self, names: Names, call: Call) -> Result<Outcome, String> {
+    pub(crate) fn call(&mut self, names: Names, call: Call) -> Result<(Answer, Messages), String> {
         let heard = self.real.run(names, call);
         self.note(format!("{names:?} {call:?} -> {:?}", heard.answer));
         let before = std::mem::replace(&mut self.now, heard.seen.micros);
         let outcome = moments(before, &heard.seen).find_map(|now| {
             let outcome = self.model(names, call, now);
+            let published = outcome.messages.iter().map(published);
             let agrees = outcome.answer == heard.answer
-                && outcome
-                    .names
-                    .iter()
-                    .map(lines_of)
-                    .eq(heard.seen.names.iter().cloned())
-                && outcome
-                    .messages
-                    .iter()
-                    .map(published)
-                    .eq(heard.messages.iter().cloned());
+                && heard.seen.is_of(&outcome.names)
+                && published.eq(heard.messages.iter().cloned());
             agrees.then_some(outcome)
         });
         let Some(outcome) = outcome else {
@@ -109,19 +90,15 @@ impl Replayer {
             let text = format!("the model answers  {model}\nthe server answers {server}\n");
             return Err(text + &self.differs(&outcome.names, &heard.seen));
         };
-        self.names.clone_from(&outcome.names);
-        Ok(outcome)
+        self.names = outcome.names;
+        Ok((outcome.answer, outcome.messages))
     }
 
     fn model(&self, which: Names, call: Call, now: Token) -> Outcome {
         let (mut names, mut messages) = (self.names.clone(), Messages::new());
-        let ears = self.ears();
-        let answer = run(
-            which.of(&mut names),
-            call,
-            Server { now, ears },
-            &mut messages,
-        );
+        let ears = &self.real.ears;
+        let server = Server { now, ears };
+        let answer = run(which.of(&mut names), call, server, &mut messages);
         Outcome {
             names,
             answer,
@@ -152,12 +129,7 @@ impl Replayer {
         self.note(format!("{at} {step:?}"));
         let seen = self.real.look();
         self.now = seen.micros;
-        if self
-            .names
-            .iter()
-            .map(lines_of)
-            .eq(seen.names.iter().cloned())
-        {
+        if seen.is_of(&self.names) {
             return Ok(());
         }
         let after = std::mem::replace(&mut self.names, before);
@@ -180,21 +152,10 @@ impl Replayer {
         text + &self.history()
     }
 
-    /// Says that what both agree about breaks a rule.
-    pub(crate) fn breaks(&self, rule: &str, before: &[Name]) -> String {
-        let (after, history) = (&self.names, self.history());
-        format!(
-            "model and server agree, but: {rule}\nbefore: {before:?}\nafter:  {after:?}\n{history}"
-        )
-    }
-
     fn history(&self) -> String {
         let events: Vec<_> = self.events.iter().rev().cloned().collect();
-        let ears = self.ears();
-        format!(
-            "heard: {ears:?}; the last events:\n  {}\n",
-            events.join("\n  ")
-        )
+        let (ears, events) = (&self.real.ears, events.join("\n  "));
+        format!("heard: {ears:?}; the last events:\n  {events}\n")
     }
 }
 
