@@ -6,7 +6,7 @@ use std::sync::Arc;
 use redis::{Connection, Value, cmd};
 use support::RedisServer;
 
-use super::tasks::Micros;
+use crate::engine::rules::tasks::Micros;
 
 pub(super) const SECOND: Micros = 1_000_000;
 pub(super) const START: Micros = 1_700_000_000 * SECOND;

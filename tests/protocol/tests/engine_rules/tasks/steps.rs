@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::real::SECOND;
-use super::tasks::Micros;
 use crate::base::task::IfExists;
+use crate::engine::rules::tasks::Micros;
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {

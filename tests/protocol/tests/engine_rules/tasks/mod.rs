@@ -1,4 +1,8 @@
-//! Random sequences of calls, by the rules and by the scripts: all answers are the same, and so is who was told what.
+//! The rules of delay queues beside the scripts of `lua/task/`, on a real server: in random sequences of calls all
+//! answers are the same, and so is who was told what.
+
+mod real;
+mod steps;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -7,12 +11,12 @@ use std::time::Duration;
 use crosslock_protocol::random::play_random;
 use redis::Value;
 
-use super::real::{Real, SECOND, START};
-use super::steps::{Step, step};
-use super::tasks::{Asked, Micros, Tasks, Waits};
+use self::real::{Real, SECOND, START};
+use self::steps::{Step, step};
 use crate::base::task::{
     Due, IfExists, NewTask, Policy, TaskAnswer, TaskCall, TaskEnd, TaskRecord, TaskState,
 };
+use crate::engine::rules::tasks::{Asked, Micros, Tasks, Waits};
 
 const TTL: Micros = 3 * SECOND;
 const PAYLOAD: &str = "{\"a\": 1}";
