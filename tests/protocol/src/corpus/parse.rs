@@ -1,6 +1,6 @@
 //! How the corpus is written: `docs/protocol_model.md` says it for people.
 
-use crate::server::{Ear, Key, Mode, Names, Owner, Ticks, Token};
+use crate::server::{Ear, Key, Mode, Names, Owner, Ticks, Token, Wait};
 
 use super::seen::ANSWER;
 use super::{Expected, Line, Named};
@@ -241,12 +241,9 @@ impl Options<'_> {
             Some("none") => None,
             inbox => Some(inbox.map_or(INBOX, number)),
         };
-        Step::Ask {
-            owner,
-            ttl: self.ticks("ttl").unwrap_or(TTL),
-            promise,
-            inbox: inbox.filter(|_| promise.is_some()),
-        }
+        let ttl = self.ticks("ttl").unwrap_or(TTL);
+        let wait = promise.map(|promise| Wait { promise, inbox });
+        Step::Ask { owner, ttl, wait }
     }
 }
 

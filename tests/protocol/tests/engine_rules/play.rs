@@ -7,8 +7,8 @@
 use crosslock_protocol::corpus::{After, Plays};
 use crosslock_protocol::players::Players;
 use crosslock_protocol::server::{
-    Acquire, Acquired, Adopt, Answer, Call, Messages, Mode, Name, Names, Owner, Release, Released,
-    Renew, Renewed, Says, Server, Ticks, Token, Wait, run,
+    Acquire, Acquired, Adopt, Answer, Call, Mode, Name, Names, Owner, Release, Released, Renew,
+    Renewed, Says, Server, Ticks, Token, Wait, run,
 };
 use crosslock_protocol::steps::{At, Claim, NAMES, OWNERS, Step};
 
@@ -31,8 +31,8 @@ const ALL: Names = Names {
 
 pub(crate) struct Play {
     names: Vec<Name>,
-    /// The clock of the model's server.
-    clock: Token,
+    /// That of the model.
+    server: Server,
     subject: Subject,
     players: Players,
     /// Of a lease that an owner knows of: the token by the rules.
@@ -66,7 +66,11 @@ impl Play {
     pub(crate) fn new(claims: &[Claim], place: Place) -> Self {
         Play {
             names: vec![Name::default(); NAMES.into()],
-            clock: 1_000_000,
+            server: Server {
+                now: 1_000_000,
+                ears: Vec::new(),
+                messages: Vec::new(),
+            },
             subject: Subject::new(NAMES.into(), place),
             players: Players::new(claims),
             tokens: [None; OWNERS as usize],
@@ -84,13 +88,8 @@ impl Play {
     }
 
     fn model(&mut self, names: Names, call: Call) -> Answer {
-        self.clock += 10_000;
-        let server = Server {
-            now: self.clock,
-            ears: &[],
-        };
-        let names = names.of(&mut self.names);
-        let answer = run(names, call, server, &mut Messages::new());
+        self.server.now += 10_000;
+        let answer = run(names.of(&mut self.names), call, &mut self.server);
         self.answer = Some(answer);
         answer
     }

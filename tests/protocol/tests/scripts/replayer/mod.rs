@@ -95,14 +95,18 @@ impl Replayer {
     }
 
     fn model(&self, which: Names, call: Call, now: Token) -> Outcome {
-        let (mut names, mut messages) = (self.names.clone(), Messages::new());
-        let ears = &self.real.ears;
-        let server = Server { now, ears };
-        let answer = run(which.of(&mut names), call, server, &mut messages);
+        let (mut names, ears) = (self.names.clone(), self.real.ears.clone());
+        let messages = Messages::new();
+        let mut server = Server {
+            now,
+            ears,
+            messages,
+        };
+        let answer = run(which.of(&mut names), call, &mut server);
         Outcome {
             names,
             answer,
-            messages,
+            messages: server.messages,
         }
     }
 

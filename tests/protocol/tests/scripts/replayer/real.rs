@@ -121,10 +121,7 @@ impl Real {
                 messages[..told].sort_unstable();
                 return messages;
             }
-            let mut ears = self.ears.iter().enumerate();
-            if ears.all(|(inbox, ear)| *ear == Ear::Hears || channel_of(inbox) != channel) {
-                messages.push((channel, text(message).to_owned()));
-            }
+            messages.push((channel, text(message).to_owned()));
         }
     }
 
