@@ -200,15 +200,8 @@ fn call() -> impl Strategy<Value = Step> {
 
 /// Something is gone, or comes from outside.
 fn loss() -> impl Strategy<Value = Step> {
-    let key = prop_oneof![
-        5 => Just(Key::Lock),
-        1 => Just(Key::Counter),
-        1 => Just(Key::Queue),
-        1 => Just(Key::Readers),
-        1 => Just(Key::Waiters),
-        1 => Just(Key::Shares),
-        1 => Just(Key::Value),
-    ];
+    let any = proptest::sample::select(&Key::ALL);
+    let key = prop_oneof![4 => Just(Key::Lock), 7 => any];
     prop_oneof![
         11 => key.prop_map(Step::Delete),
         2 => proptest::option::of(1..4 as Ticks).prop_map(Step::Foreign),

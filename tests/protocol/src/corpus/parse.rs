@@ -248,14 +248,7 @@ impl Options<'_> {
 }
 
 fn key_of(text: &str) -> Key {
-    match text {
-        "lock" => Key::Lock,
-        "counter" => Key::Counter,
-        "queue" => Key::Queue,
-        "readers" => Key::Readers,
-        "waiters" => Key::Waiters,
-        "shares" => Key::Shares,
-        "value" => Key::Value,
-        other => panic!("no key: {other}"),
-    }
+    let mut all = Key::ALL.into_iter();
+    let key = all.find(|key| format!("{key:?}").to_lowercase() == text);
+    key.unwrap_or_else(|| panic!("no key: {text}"))
 }

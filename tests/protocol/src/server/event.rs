@@ -40,15 +40,28 @@ pub struct Names {
     pub count: u8,
 }
 
+/// In the order of the scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     Lock,
     Counter,
     Queue,
-    Readers,
     Waiters,
+    Readers,
     Shares,
     Value,
+}
+
+impl Key {
+    pub const ALL: [Self; 7] = [
+        Key::Lock,
+        Key::Counter,
+        Key::Queue,
+        Key::Waiters,
+        Key::Readers,
+        Key::Shares,
+        Key::Value,
+    ];
 }
 
 impl Call {

@@ -22,6 +22,15 @@ use crosslock_protocol::steps::of_one_name;
 use self::engine::subject::Place;
 use self::play::Play;
 
+fn agree<T: PartialEq + std::fmt::Debug>(what: &str, scripts: T, rules: T) -> Result<(), String> {
+    if scripts == rules {
+        return Ok(());
+    }
+    Err(format!(
+        "{what}: {scripts:?} by the scripts, {rules:?} by the rules"
+    ))
+}
+
 /// Plays random sequences.
 fn play(place: Place) {
     play_random((2_500, 25_000), of_one_name(), |(claims, steps)| {

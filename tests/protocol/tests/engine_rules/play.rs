@@ -12,6 +12,7 @@ use crosslock_protocol::server::{
 };
 use crosslock_protocol::steps::{At, Claim, NAMES, OWNERS, Step};
 
+use crate::agree;
 use crate::engine::subject::{OF, Place, Said, Seen, Subject, Told, last_used};
 
 /// Longer than any sequence of steps: those that wait needn't ask again.
@@ -52,15 +53,6 @@ pub(crate) struct Play {
 }
 
 type Checked = Result<bool, String>;
-
-fn agree<T: PartialEq + std::fmt::Debug>(what: &str, model: T, rules: T) -> Result<(), String> {
-    if model == rules {
-        return Ok(());
-    }
-    Err(format!(
-        "{what}: {model:?} by the scripts, {rules:?} by the rules"
-    ))
-}
 
 impl Play {
     pub(crate) fn new(claims: &[Claim], place: Place) -> Self {

@@ -5,7 +5,7 @@ mod replayer;
 
 use crosslock_protocol::corpus::{of_all, of_scripts, play_all};
 use crosslock_protocol::random::{play_random, steps_done};
-use crosslock_protocol::steps::{INBOXES, NAMES, Sequence, of_one_name, of_several_names};
+use crosslock_protocol::steps::{NAMES, Sequence, of_one_name, of_several_names};
 use proptest::strategy::Strategy;
 
 use self::play::Play;
@@ -13,7 +13,7 @@ use self::replayer::Replayer;
 
 /// Replays so many random sequences, of at least so many steps.
 fn replay(names: u8, amount: (u32, usize), sequences: impl Strategy<Value = Sequence>) {
-    let mut replayer = Replayer::start(names.into(), INBOXES.into());
+    let mut replayer = Replayer::start(names.into());
     play_random(amount, sequences, |(claims, steps)| {
         steps_done(Play::new(&claims, &mut replayer), steps)
     });
@@ -31,7 +31,7 @@ fn any_sequence_on_several_names_agrees_with_the_model() {
 
 #[test]
 fn named_sequences_go_as_they_are_written() {
-    let mut replayer = Replayer::start(NAMES.into(), INBOXES.into());
+    let mut replayer = Replayer::start(NAMES.into());
     let all: Vec<_> = of_all().into_iter().chain(of_scripts()).collect();
     play_all(&all, |named| {
         named.play(&mut Play::new(&named.claims, &mut replayer))

@@ -2,7 +2,7 @@
 
 use crosslock_protocol::corpus::{After, Plays};
 use crosslock_protocol::players::Players;
-use crosslock_protocol::server::{Answer, Ear, Messages};
+use crosslock_protocol::server::{Answer, Messages};
 use crosslock_protocol::steps::{At, Claim, Step};
 
 use super::replayer::Replayer;
@@ -17,10 +17,6 @@ pub(crate) struct Play<'a> {
 impl<'a> Play<'a> {
     pub(crate) fn new(claims: &[Claim], replayer: &'a mut Replayer) -> Self {
         replayer.start_anew();
-        for (inbox, ear) in [(2, Ear::Gone), (3, Ear::Forbidden)] {
-            let told = replayer.suffer(0, Step::Ear(inbox, ear));
-            told.expect("it changes no key");
-        }
         Play {
             players: Players::new(claims),
             replayer,

@@ -12,7 +12,8 @@ use crosslock_protocol::random::play_random;
 use redis::Value;
 
 use self::real::{Real, SECOND, START};
-use self::steps::{Step, step};
+use self::steps::{Insert, Step, step};
+use crate::agree;
 use crate::base::task::{
     Due, IfExists, NewTask, Policy, TaskAnswer, TaskCall, TaskEnd, TaskRecord, TaskState,
 };
@@ -90,13 +91,7 @@ impl Both<'_> {
             Step::End { owner, how } => self.end(*owner, *how)?,
             Step::Next { owner, how } => self.next(*owner, *how)?,
             Step::TakeBack { owner } => self.take_back(&owner_of(*owner))?,
-            Step::Insert {
-                ids,
-                wait,
-                if_exists,
-                nonce,
-                tries,
-            } => self.insert(ids, *wait, *if_exists, *nonce, *tries)?,
+            Step::Insert(insert) => self.insert(insert)?,
             Step::Reset { id, wait } => {
                 let due = format!("+{wait}");
                 let call = |id| TaskCall::Reset(id, Due::After(Duration::from_micros(*wait)));
@@ -109,13 +104,13 @@ impl Both<'_> {
         // Who waits, in which order, and what each was told last.
         let ours = self.rules.shown_line();
         self.rules.take_called();
-        agree("who waits", ours, self.real.line())
+        agree("who waits", self.real.line(), ours)
     }
 
     /// Runs the script, which is to answer as the rules do.
     fn agree(&mut self, script: &str, arguments: &[&str], ours: Shown) -> Result<(), String> {
         let theirs = Shown::from(self.real.run(script, arguments));
-        agree(&format!("{script} {arguments:?}"), ours, theirs)
+        agree(&format!("{script} {arguments:?}"), theirs, ours)
     }
 
     fn take_back(&mut self, owner: &str) -> Result<(), String> {
@@ -197,22 +192,16 @@ impl Both<'_> {
         self.agree("task/take", &arguments, Shown::List(ours))
     }
 
-    fn insert(
-        &mut self,
-        ids: &[u8],
-        wait: Micros,
-        if_exists: IfExists,
-        nonce: Option<u8>,
-        tries: u32,
-    ) -> Result<(), String> {
+    fn insert(&mut self, insert: &Insert) -> Result<(), String> {
+        let (wait, if_exists) = (insert.wait, insert.if_exists);
         let policy = Policy {
-            tries,
+            tries: insert.tries,
             base: Duration::from_millis(700),
             cap: Duration::from_secs(2),
-            remember: Duration::from_secs(u64::from(nonce.is_some()) * 2),
+            remember: Duration::from_secs(u64::from(insert.nonce.is_some()) * 2),
         };
-        let ids: Vec<_> = ids.iter().map(|id| format!("id{id}")).collect();
-        let nonce = nonce.map(|nonce| format!("n{nonce}"));
+        let ids: Vec<_> = insert.ids.iter().map(|id| format!("id{id}")).collect();
+        let nonce = insert.nonce.map(|nonce| format!("n{nonce}"));
         let nonce = nonce.as_deref();
         let task = |id| NewTask {
             id,
@@ -232,7 +221,7 @@ impl Both<'_> {
             _ => "k",
         };
         let remember = policy.remember.as_millis().to_string();
-        let (due, tries) = (format!("+{wait}"), tries.to_string());
+        let (due, tries) = (format!("+{wait}"), policy.tries.to_string());
         let of_task = |id| [id, mark, &due, &tries, "700", "2000", &remember, PAYLOAD];
         let mut arguments = vec![nonce.unwrap_or("-")];
         arguments.extend(ids.iter().flat_map(|id| of_task(id)));
@@ -286,15 +275,6 @@ impl Both<'_> {
         }
         Ok(())
     }
-}
-
-fn agree<T: PartialEq + Debug>(what: &str, ours: T, theirs: T) -> Result<(), String> {
-    if ours == theirs {
-        return Ok(());
-    }
-    Err(format!(
-        "{what}: {ours:?} by the rules, {theirs:?} by the scripts"
-    ))
 }
 
 #[test]

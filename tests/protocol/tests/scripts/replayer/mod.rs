@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use crosslock_protocol::server::{
     Answer, Call, Ear, Lock, Messages, Name, Names, Says, Server, Token, run,
 };
-use crosslock_protocol::steps::{At, Step};
+use crosslock_protocol::steps::{At, INBOXES, Step};
 
 use self::real::Real;
 use self::words::{Seen, lines_of, published};
@@ -33,19 +33,11 @@ pub(crate) struct Replayer {
     events: VecDeque<String>,
 }
 
-/// What became of a call in the model.
-struct Outcome {
-    /// All names, afterwards.
-    names: Vec<Name>,
-    answer: Answer,
-    messages: Messages,
-}
-
 impl Replayer {
     /// A server that knows nothing of these names, and a connection for each inbox.
-    pub(crate) fn start(names: usize, inboxes: usize) -> Self {
+    pub(crate) fn start(names: usize) -> Self {
         Replayer {
-            real: Real::start(names, inboxes),
+            real: Real::start(names),
             names: vec![Name::default(); names],
             copies: vec![Name::default(); names],
             now: 0,
@@ -55,9 +47,9 @@ impl Replayer {
 
     /// The same, on the server that runs already.
     pub(crate) fn start_anew(&mut self) {
-        for inbox in 0..self.real.ears.len() {
-            let inbox = inbox.try_into().expect("a few inboxes");
-            self.real.hear(inbox, Ear::Hears);
+        let ears = [Ear::Hears, Ear::Hears, Ear::Gone, Ear::Forbidden];
+        for (inbox, ear) in (0..INBOXES).zip(ears) {
+            self.real.hear(inbox, ear);
         }
         self.real.flush();
         self.names.fill(Name::default());
@@ -75,26 +67,27 @@ impl Replayer {
         let heard = self.real.run(names, call);
         self.note(format!("{names:?} {call:?} -> {:?}", heard.answer));
         let before = std::mem::replace(&mut self.now, heard.seen.micros);
-        let outcome = moments(before, &heard.seen).find_map(|now| {
-            let outcome = self.model(names, call, now);
-            let published = outcome.messages.iter().map(published);
-            let agrees = outcome.answer == heard.answer
-                && heard.seen.is_of(&outcome.names)
+        let agreed = moments(before, &heard.seen).find_map(|now| {
+            let (names, answer, messages) = self.model(names, call, now);
+            let published = messages.iter().map(published);
+            let agrees = answer == heard.answer
+                && heard.seen.is_of(&names)
                 && published.eq(heard.messages.iter().cloned());
-            agrees.then_some(outcome)
+            agrees.then_some((names, messages))
         });
-        let Some(outcome) = outcome else {
-            let outcome = self.model(names, call, self.now);
-            let model = format!("{:?} {:?}", outcome.answer, outcome.messages);
+        let Some((names, messages)) = agreed else {
+            let (names, answer, messages) = self.model(names, call, self.now);
+            let model = format!("{answer:?} {messages:?}");
             let server = format!("{:?} {:?}", heard.answer, heard.messages);
             let text = format!("the model answers  {model}\nthe server answers {server}\n");
-            return Err(text + &self.differs(&outcome.names, &heard.seen));
+            return Err(text + &self.differs(&names, &heard.seen));
         };
-        self.names = outcome.names;
-        Ok((outcome.answer, outcome.messages))
+        self.names = names;
+        Ok((heard.answer, messages))
     }
 
-    fn model(&self, which: Names, call: Call, now: Token) -> Outcome {
+    /// What there is of all names after a call in the model, what is answered, and what published.
+    fn model(&self, which: Names, call: Call, now: Token) -> (Vec<Name>, Answer, Messages) {
         let (mut names, ears) = (self.names.clone(), self.real.ears.clone());
         let messages = Messages::new();
         let mut server = Server {
@@ -103,11 +96,7 @@ impl Replayer {
             messages,
         };
         let answer = run(which.of(&mut names), call, &mut server);
-        Outcome {
-            names,
-            answer,
-            messages: server.messages,
-        }
+        (names, answer, server.messages)
     }
 
     /// Lets happen what nobody asked for.

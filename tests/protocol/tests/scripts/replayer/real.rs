@@ -1,7 +1,7 @@
 //! A real server, and the scripts on it.
 
-use crosslock_protocol::server::{Answer, Call, Ear, Inbox, Key, Names};
-use crosslock_protocol::steps::{At, Step};
+use crosslock_protocol::server::{Answer, Call, Ear, Inbox, Names};
+use crosslock_protocol::steps::{At, INBOXES, Step};
 use redis::{Cmd, Connection, FromRedisValue, Script, Value, cmd};
 use support::RedisServer;
 use support::scripts::{ALL, text, whole};
@@ -43,7 +43,7 @@ pub(super) struct Heard {
 }
 
 impl Real {
-    pub(super) fn start(names: usize, inboxes: usize) -> Self {
+    pub(super) fn start(names: usize) -> Self {
         let server = RedisServer::start();
         let mut admin = server.connection();
         let mut load = |code: String| {
@@ -64,12 +64,14 @@ impl Real {
             copy,
             names: keys_of("name"),
             copies: keys_of("copy"),
-            ears: vec![Ear::Hears; inboxes],
+            ears: vec![Ear::Hears; INBOXES.into()],
             _server: server,
         };
         real.subscribe("SUBSCRIBE", END);
         real.subscribe("SUBSCRIBE", BROKEN);
-        (0..inboxes).for_each(|inbox| real.subscribe("SUBSCRIBE", &channel_of(inbox)));
+        for inbox in 0..real.ears.len() {
+            real.subscribe("SUBSCRIBE", &channel_of(inbox));
+        }
         real.allow();
         ask::<()>(&mut real.scripts, cmd("AUTH").arg(USER).arg("any"));
         real
@@ -178,7 +180,7 @@ impl Real {
             Step::Forget => cmd("DEL").arg(self.names.as_flattened()).clone(),
             Step::Copy => script(&self.copy, copied.as_flattened(), &[]),
             Step::FailOver => script(&self.copy, all.as_flattened(), &[]),
-            Step::Delete(key) => cmd("DEL").arg(&keys[place_of(key)]).clone(),
+            Step::Delete(key) => cmd("DEL").arg(&keys[key as usize]).clone(),
             Step::Foreign(lasts) => {
                 let mut set = cmd("SET");
                 set.arg(&keys[0]).arg(FOREIGN).arg("NX");
@@ -190,18 +192,6 @@ impl Real {
             call => unreachable!("{call:?} is asked for"),
         };
         ask::<()>(&mut self.admin, &command);
-    }
-}
-
-fn place_of(key: Key) -> usize {
-    match key {
-        Key::Lock => 0,
-        Key::Counter => 1,
-        Key::Queue => 2,
-        Key::Waiters => 3,
-        Key::Readers => 4,
-        Key::Shares => 5,
-        Key::Value => 6,
     }
 }
 
