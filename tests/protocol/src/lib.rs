@@ -3,7 +3,6 @@
 //! See `docs/protocol_model.md` in the project's repository.
 
 pub mod corpus;
-pub mod place;
 pub mod players;
 pub mod random;
 pub mod server;

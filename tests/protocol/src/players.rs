@@ -49,15 +49,7 @@ impl Players {
     /// What is asked for by a step that is a call, where that can be asked for.
     pub fn call(&mut self, all: &[Name], at: At, step: Step) -> Option<(Names, Call)> {
         match step {
-            Step::Ask {
-                owner,
-                ttl,
-                promise,
-                inbox,
-            } => {
-                let wait = promise.map(|promise| Wait { promise, inbox });
-                Some(self.ask(owner, ttl, wait))
-            }
+            Step::Ask { owner, ttl, wait } => Some(self.ask(owner, ttl, wait)),
             Step::Renew { owner, ttl } => {
                 let owner = who(all, at, owner);
                 let names = self.get(owner).claim.names;

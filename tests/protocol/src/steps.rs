@@ -1,6 +1,6 @@
 //! What may happen to a server, at random.
 
-use crate::server::{Ear, Inbox, Key, Mode, Names, Owner, Ticks, Token};
+use crate::server::{Ear, Inbox, Key, Mode, Names, Owner, Ticks, Token, Wait};
 use proptest::prelude::*;
 
 pub const OWNERS: Owner = 6;
@@ -20,12 +20,10 @@ pub struct Claim {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// `promise`: it waits, and in how many ticks its next heartbeat is overdue.
     Ask {
         owner: Owner,
         ttl: Ticks,
-        promise: Option<Ticks>,
-        inbox: Option<Inbox>,
+        wait: Option<Wait>,
     },
     /// By whoever holds the name, if by nobody else. A ttl of 0 only looks.
     Renew {
@@ -179,7 +177,8 @@ fn call() -> impl Strategy<Value = Step> {
     let owner = || 0..OWNERS;
     let maybe = || prop_oneof![2 => Just(None), 1 => owner().prop_map(Some)];
     let inbox = prop_oneof![4 => (0..INBOXES).prop_map(Some), 1 => Just(None)];
-    let promise = prop_oneof![4 => (1..4 as Ticks).prop_map(Some), 1 => Just(None)];
+    let wait = (1..4 as Ticks, inbox).prop_map(|(promise, inbox)| Some(Wait { promise, inbox }));
+    let wait = prop_oneof![4 => wait, 1 => Just(None)];
     let end = prop_oneof![
         4 => (0..4 as Token).prop_map(|more| End::Clean { more }),
         2 => (0..4 as Token).prop_map(|more| End::Panicked { more }),
@@ -187,8 +186,8 @@ fn call() -> impl Strategy<Value = Step> {
     ];
     let keep = prop_oneof![5 => Just(None), 1 => (1..4 as Ticks).prop_map(Some)];
     prop_oneof![
-        22 => (owner(), 1..6 as Ticks, promise, inbox)
-            .prop_map(|(owner, ttl, promise, inbox)| Step::Ask { owner, ttl, promise, inbox }),
+        22 => (owner(), 1..6 as Ticks, wait)
+            .prop_map(|(owner, ttl, wait)| Step::Ask { owner, ttl, wait }),
         4 => (maybe(), 0..6 as Ticks).prop_map(|(owner, ttl)| Step::Renew { owner, ttl }),
         11 => (maybe(), end, keep).prop_map(|(owner, end, keep)| Step::Release { owner, end, keep }),
         2 => (maybe(), 0..4 as Token, 1..6 as Ticks)
@@ -201,15 +200,8 @@ fn call() -> impl Strategy<Value = Step> {
 
 /// Something is gone, or comes from outside.
 fn loss() -> impl Strategy<Value = Step> {
-    let key = prop_oneof![
-        5 => Just(Key::Lock),
-        1 => Just(Key::Counter),
-        1 => Just(Key::Queue),
-        1 => Just(Key::Readers),
-        1 => Just(Key::Waiters),
-        1 => Just(Key::Shares),
-        1 => Just(Key::Value),
-    ];
+    let any = proptest::sample::select(&Key::ALL);
+    let key = prop_oneof![4 => Just(Key::Lock), 7 => any];
     prop_oneof![
         11 => key.prop_map(Step::Delete),
         2 => proptest::option::of(1..4 as Ticks).prop_map(Step::Foreign),
@@ -223,7 +215,6 @@ fn ear() -> impl Strategy<Value = Ear> {
     prop_oneof![
         2 => Just(Ear::Hears),
         2 => Just(Ear::Gone),
-        1 => Just(Ear::HalfOpen),
         1 => Just(Ear::Forbidden),
     ]
 }

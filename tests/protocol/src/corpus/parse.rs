@@ -1,6 +1,6 @@
 //! How the corpus is written: `docs/protocol_model.md` says it for people.
 
-use crate::server::{Ear, Key, Mode, Names, Owner, Ticks, Token};
+use crate::server::{Ear, Key, Mode, Names, Owner, Ticks, Token, Wait};
 
 use super::seen::ANSWER;
 use super::{Expected, Line, Named};
@@ -241,24 +241,14 @@ impl Options<'_> {
             Some("none") => None,
             inbox => Some(inbox.map_or(INBOX, number)),
         };
-        Step::Ask {
-            owner,
-            ttl: self.ticks("ttl").unwrap_or(TTL),
-            promise,
-            inbox: inbox.filter(|_| promise.is_some()),
-        }
+        let ttl = self.ticks("ttl").unwrap_or(TTL);
+        let wait = promise.map(|promise| Wait { promise, inbox });
+        Step::Ask { owner, ttl, wait }
     }
 }
 
 fn key_of(text: &str) -> Key {
-    match text {
-        "lock" => Key::Lock,
-        "counter" => Key::Counter,
-        "queue" => Key::Queue,
-        "readers" => Key::Readers,
-        "waiters" => Key::Waiters,
-        "shares" => Key::Shares,
-        "value" => Key::Value,
-        other => panic!("no key: {other}"),
-    }
+    let mut all = Key::ALL.into_iter();
+    let key = all.find(|key| format!("{key:?}").to_lowercase() == text);
+    key.unwrap_or_else(|| panic!("no key: {text}"))
 }

@@ -16,6 +16,10 @@ pub(super) fn seen(after: &After<'_>, at: usize, word: &str, last: Option<Token>
         let all = after.messages.iter().filter(|one| is_one(one));
         letters(all.map(|one| one.owner))
     };
+    let taken = match after.answer {
+        Some(Answer::Acquired(Acquired::Taken(taken))) => Some(taken),
+        _ => None,
+    };
     match word {
         ANSWER => after
             .answer
@@ -38,15 +42,11 @@ pub(super) fn seen(after: &After<'_>, at: usize, word: &str, last: Option<Token>
             })) => number(value),
             other => format!("nothing in {other:?}"),
         },
-        "holder" => match after.answer {
-            Some(Answer::Acquired(Acquired::Taken(taken))) if !taken.known => "unknown".to_owned(),
-            Some(Answer::Acquired(Acquired::Taken(taken))) => letters(taken.holder),
-            other => format!("nobody in {other:?}"),
+        "holder" => match taken {
+            Some(taken) if !taken.known => "unknown".to_owned(),
+            taken => letters(taken.and_then(|taken| taken.holder)),
         },
-        "left" => match after.answer {
-            Some(Answer::Acquired(Acquired::Taken(taken))) => format!("{:?}", taken.remaining),
-            other => format!("nothing in {other:?}"),
-        },
+        "left" => taken.map_or("-".to_owned(), |taken| format!("{:?}", taken.remaining)),
         other => panic!("the corpus has no word {other:?}"),
     }
 }

@@ -2,21 +2,21 @@
 
 use super::script::Script;
 use super::{
-    Acquire, Acquired, Messages, Mode, Name, Owner, Remaining, Says, Server, Taken, Ticks, Token,
-    Wait, Waiter,
+    Acquire, Acquired, Mode, Name, Owner, Remaining, Says, Server, Taken, Ticks, Token, Wait,
+    Waiter,
 };
 
 /// How often those in front whose heartbeat is overdue are dropped while a line grows.
 const SWEEP: usize = 16;
 
 impl Name {
-    pub fn acquire(&mut self, ask: Acquire, server: Server<'_>, out: &mut Messages) -> Acquired {
+    pub fn acquire(&mut self, ask: Acquire, server: &mut Server) -> Acquired {
         let value = ask.valued.then_some(self.value);
         let granted = |token| Acquired::Granted { token, value };
         if self.refuses_broken(ask.owner) {
             return Acquired::Broken;
         }
-        let mut script = Script::new(self, server, out);
+        let mut script = Script::new(self, server);
         match script.ask(ask) {
             Ok(token) => granted(token),
             Err(taken) => Acquired::Taken(taken),

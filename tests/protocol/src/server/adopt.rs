@@ -1,12 +1,12 @@
 //! `lua/lock/adopt.lua` and `lua/all/adopt.lua`: a lease that one owner passes on to another.
 
 use super::script::Script;
-use super::{Acquire, Adopt, Lock, Messages, Name, Says, Server, Token};
+use super::{Acquire, Adopt, Lock, Name, Says, Server, Token};
 
 impl Name {
     /// Gives the new token, or 0 when the lease isn't the other owner's.
-    pub fn adopt(&mut self, ask: Adopt, server: Server<'_>, out: &mut Messages) -> Token {
-        let mut script = Script::new(self, server, out);
+    pub fn adopt(&mut self, ask: Adopt, server: &mut Server) -> Token {
+        let mut script = Script::new(self, server);
         script.look();
         let token = if ask.mode.is_exclusive() {
             script.adopt_exclusive(ask)
@@ -67,7 +67,7 @@ impl Script<'_> {
     }
 }
 
-pub fn adopt_all(names: &mut [Name], ask: Adopt, server: Server<'_>, out: &mut Messages) -> Token {
+pub fn adopt_all(names: &mut [Name], ask: Adopt, server: &mut Server) -> Token {
     let mut last = ask.counter_after;
     for name in names.iter() {
         let stored = name.counter.map_or(0, |counter| counter.number);
@@ -82,7 +82,7 @@ pub fn adopt_all(names: &mut [Name], ask: Adopt, server: Server<'_>, out: &mut M
     last += last.rem_euclid(2);
     let mut token = 0;
     for name in names {
-        let mut script = Script::new(name, server, out);
+        let mut script = Script::new(name, server);
         script.stored = last;
         token = script.next_token(false);
         script.keys.lock = Some(Lock {

@@ -1,15 +1,15 @@
 //! `lua/lock/break.lua` and `lua/lib/broken.lua`: leases that somebody ends for whoever has them.
 
 use super::script::{HAND_OVERS, Script};
-use super::{BROADCAST, Broke, BrokenLease, Message, Messages, Name, Owner, Says, Server, Ticks};
+use super::{BROADCAST, Broke, BrokenLease, Message, Name, Owner, Says, Server, Ticks};
 
 /// How long a lease is remembered that had no end: far longer than a model goes on.
 const DAY: Ticks = 86;
 
 impl Name {
     /// Ends all leases, and lets in the next.
-    pub fn break_lock(&mut self, server: Server<'_>, out: &mut Messages) -> Broke {
-        let mut script = Script::new(self, server, out);
+    pub fn break_lock(&mut self, server: &mut Server) -> Broke {
+        let mut script = Script::new(self, server);
         script.look();
         let Some(held) = script.held else {
             let after_exclusive = script.was_exclusive();
@@ -118,11 +118,13 @@ impl Script<'_> {
     }
 
     fn tell_broken(&mut self, owners: &[BrokenLease]) {
-        self.messages.extend(owners.iter().map(|one| Message {
-            inbox: BROADCAST,
-            owner: one.owner,
-            token: self.stored,
-        }));
+        self.server
+            .messages
+            .extend(owners.iter().map(|one| Message {
+                inbox: BROADCAST,
+                owner: one.owner,
+                token: self.stored,
+            }));
     }
 
     fn try_hand_on(&mut self, after_exclusive: bool) {

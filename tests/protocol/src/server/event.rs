@@ -4,8 +4,8 @@ use super::adopt::adopt_all;
 use super::release::Released;
 use super::several::{acquire_all, release_all, renew_all};
 use super::{
-    Acquire, Acquired, Adopt, Broke, Messages, Mode, Name, Owner, Release, Renew, Renewed, Server,
-    Ticks, Token,
+    Acquire, Acquired, Adopt, Broke, Mode, Name, Owner, Release, Renew, Renewed, Server, Ticks,
+    Token,
 };
 
 /// A script and its arguments.
@@ -40,15 +40,28 @@ pub struct Names {
     pub count: u8,
 }
 
+/// In the order of the scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     Lock,
     Counter,
     Queue,
-    Readers,
     Waiters,
+    Readers,
     Shares,
     Value,
+}
+
+impl Key {
+    pub const ALL: [Self; 7] = [
+        Key::Lock,
+        Key::Counter,
+        Key::Queue,
+        Key::Waiters,
+        Key::Readers,
+        Key::Shares,
+        Key::Value,
+    ];
 }
 
 impl Call {
@@ -81,21 +94,21 @@ impl Names {
 }
 
 /// Runs a script for these names: the one for one name, or the one for several.
-pub fn run(names: &mut [Name], call: Call, server: Server<'_>, out: &mut Messages) -> Answer {
+pub fn run(names: &mut [Name], call: Call, server: &mut Server) -> Answer {
     match (call, names) {
-        (Call::Acquire(ask), [name]) => Answer::Acquired(name.acquire(ask, server, out)),
-        (Call::Acquire(ask), names) => Answer::Acquired(acquire_all(names, ask, server, out)),
+        (Call::Acquire(ask), [name]) => Answer::Acquired(name.acquire(ask, server)),
+        (Call::Acquire(ask), names) => Answer::Acquired(acquire_all(names, ask, server)),
         (Call::Renew(ask), [name]) => Answer::Renewed(name.renew(ask)),
         (Call::Renew(ask), names) => Answer::Renewed(renew_all(names, ask)),
-        (Call::Release(ask), [name]) => Answer::Released(name.release(ask, server, out)),
-        (Call::Release(ask), names) => Answer::Released(release_all(names, ask, server, out)),
+        (Call::Release(ask), [name]) => Answer::Released(name.release(ask, server)),
+        (Call::Release(ask), names) => Answer::Released(release_all(names, ask, server)),
         (Call::Downgrade { ask, counter_after }, names) => {
-            Answer::Downgraded(names[0].downgrade(ask, counter_after, server, out))
+            Answer::Downgraded(names[0].downgrade(ask, counter_after, server))
         }
-        (Call::Permits, names) => Answer::Permits(names[0].permits(server, out)),
-        (Call::Adopt(ask), [name]) => Answer::Adopted(name.adopt(ask, server, out)),
-        (Call::Adopt(ask), names) => Answer::Adopted(adopt_all(names, ask, server, out)),
-        (Call::Break, names) => Answer::Broke(names[0].break_lock(server, out)),
+        (Call::Permits, names) => Answer::Permits(names[0].permits(server)),
+        (Call::Adopt(ask), [name]) => Answer::Adopted(name.adopt(ask, server)),
+        (Call::Adopt(ask), names) => Answer::Adopted(adopt_all(names, ask, server)),
+        (Call::Break, names) => Answer::Broke(names[0].break_lock(server)),
     }
 }
 

@@ -139,8 +139,6 @@ pub enum Ear {
     Hears,
     /// Its connection is gone, and the server knows.
     Gone,
-    /// Its connection is gone, and the server doesn't know.
-    HalfOpen,
     /// It mustn't be told.
     Forbidden,
 }
@@ -158,11 +156,13 @@ pub struct Message {
 }
 
 /// What a script runs with, besides its keys and arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct Server<'a> {
+#[derive(Debug)]
+pub struct Server {
     /// Its clock, in the unit of tokens.
     pub now: Token,
-    pub ears: &'a [Ear],
+    pub ears: Vec<Ear>,
+    /// What is published.
+    pub messages: Messages,
 }
 
 /// The arguments of the acquire scripts.

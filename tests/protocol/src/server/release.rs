@@ -1,7 +1,7 @@
 //! `lua/lock/release.lua`, and its two ways for what is usual, which do the same.
 
 use super::script::Script;
-use super::{Messages, Mode, Name, Owner, Release, Says, Server, Share, Ticks, Token};
+use super::{Mode, Name, Owner, Release, Says, Server, Share, Ticks, Token};
 
 /// What the release scripts answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,8 +16,8 @@ pub enum Released {
 }
 
 impl Name {
-    pub fn release(&mut self, ask: Release, server: Server<'_>, out: &mut Messages) -> Released {
-        let mut script = Script::new(self, server, out);
+    pub fn release(&mut self, ask: Release, server: &mut Server) -> Released {
+        let mut script = Script::new(self, server);
         if ask.mode.is_exclusive() {
             script.release_exclusive(ask)
         } else {

@@ -1,7 +1,7 @@
 //! `lua/lock/renew.lua`, `lua/lock/downgrade.lua` and `lua/semaphore/permits.lua`.
 
 use super::script::Script;
-use super::{Lock, Messages, Mode, Name, Renew, Renewed, Says, Server, Token};
+use super::{Lock, Mode, Name, Renew, Renewed, Says, Server, Token};
 
 impl Name {
     pub fn renew(&mut self, ask: Renew) -> Renewed {
@@ -61,14 +61,8 @@ impl Name {
     }
 
     /// Turns an exclusive lease into one that reads. Gives its token, or 0 when the lock isn't the owner's.
-    pub fn downgrade(
-        &mut self,
-        ask: Renew,
-        counter_after: Token,
-        server: Server<'_>,
-        out: &mut Messages,
-    ) -> Token {
-        let mut script = Script::new(self, server, out);
+    pub fn downgrade(&mut self, ask: Renew, counter_after: Token, server: &mut Server) -> Token {
+        let mut script = Script::new(self, server);
         script.look();
         let held = script.held;
         let reads = held == Some(Says::Readers) && script.keys.has_share(ask.owner, 1, false);
@@ -93,8 +87,8 @@ impl Name {
     }
 
     /// How many permits are out; -1 when it is held otherwise.
-    pub fn permits(&mut self, server: Server<'_>, out: &mut Messages) -> i16 {
-        let mut script = Script::new(self, server, out);
+    pub fn permits(&mut self, server: &mut Server) -> i16 {
+        let mut script = Script::new(self, server);
         script.look();
         match script.held {
             None => 0,

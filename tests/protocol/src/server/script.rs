@@ -1,8 +1,7 @@
 //! What a script knows of a name while it runs: `name.lua`, `holders.lua` and `token.lua` of `lua/lib/`.
 
 use super::{
-    Counter, Ear, Inbox, Letters, Lock, Message, Messages, Mode, Name, Owner, Says, Server, Ticks,
-    Token,
+    Counter, Ear, Inbox, Letters, Lock, Message, Mode, Name, Owner, Says, Server, Ticks, Token,
 };
 
 /// How many hand-overs inside its process one lease may make.
@@ -10,8 +9,7 @@ pub(super) const HAND_OVERS: Token = 1024;
 
 pub(super) struct Script<'a> {
     pub(super) keys: &'a mut Name,
-    pub(super) server: Server<'a>,
-    pub(super) messages: &'a mut Messages,
+    pub(super) server: &'a mut Server,
     /// The number that the counter holds; 0 when there is none.
     pub(super) stored: Token,
     pub(super) letters: Letters,
@@ -25,7 +23,7 @@ pub(super) struct Script<'a> {
 
 impl<'a> Script<'a> {
     /// Reads the counter; what is held is read by [`look`](Self::look).
-    pub(super) fn new(keys: &'a mut Name, server: Server<'a>, messages: &'a mut Messages) -> Self {
+    pub(super) fn new(keys: &'a mut Name, server: &'a mut Server) -> Self {
         let (stored, letters, counted) = match keys.counter {
             Some(counter) => (counter.number, counter.letters, true),
             None if keys.queue.is_empty() && keys.readers.is_empty() => {
@@ -37,7 +35,6 @@ impl<'a> Script<'a> {
             names_broken: keys.broken_until() > 0,
             keys,
             server,
-            messages,
             stored,
             letters,
             counted,
@@ -166,7 +163,7 @@ impl<'a> Script<'a> {
                 owner,
                 token,
             };
-            self.messages.push(message);
+            self.server.messages.push(message);
         }
         ear != Ear::Forbidden
     }

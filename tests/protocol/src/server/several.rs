@@ -2,34 +2,29 @@
 
 use super::release::Released;
 use super::{
-    Acquire, Acquired, Counter, Messages, Mode, Name, Release, Remaining, Renew, Renewed, Server,
-    Taken, Token,
+    Acquire, Acquired, Counter, Mode, Name, Release, Remaining, Renew, Renewed, Server, Taken,
+    Token,
 };
 
-pub fn acquire_all(
-    names: &mut [Name],
-    ask: Acquire,
-    server: Server<'_>,
-    out: &mut Messages,
-) -> Acquired {
+pub fn acquire_all(names: &mut [Name], ask: Acquire, server: &mut Server) -> Acquired {
     let knows = |name: &&Name| name.owner() == Some(ask.owner) || name.waiter(ask.owner).is_some();
     let mut known = names.iter().filter(knows).count();
     if known > 0 && known < names.len() {
-        leave_all(names, ask, server, out);
+        leave_all(names, ask, server);
         known = 0;
     }
-    let mut asked = ask_all(names, ask, server, out);
+    let mut asked = ask_all(names, ask, server);
     let lost_place = !asked.is_broken && (asked.entered || is_stuck(names, &asked));
     if ask.wait.is_some() && asked.taken.is_some() && known > 0 && lost_place {
-        leave_all(names, ask, server, out);
+        leave_all(names, ask, server);
         known = 0;
-        asked = ask_all(names, ask, server, out);
+        asked = ask_all(names, ask, server);
     }
     if asked.is_broken {
-        give_up(names, ask, server, out);
+        give_up(names, ask, server);
         return Acquired::Broken;
     }
-    answer(names, ask, asked, known, server, out)
+    answer(names, ask, asked, known, server)
 }
 
 /// What the names answered, as one answer. The owner is known in `known` of them.
@@ -38,8 +33,7 @@ fn answer(
     ask: Acquire,
     asked: Asked,
     known: usize,
-    server: Server<'_>,
-    out: &mut Messages,
+    server: &mut Server,
 ) -> Acquired {
     let Asked { tokens, taken, .. } = asked;
     let token = tokens.iter().flatten().copied().max().unwrap_or(0);
@@ -48,7 +42,7 @@ fn answer(
         return Acquired::Granted { token, value: None };
     };
     if ask.wait.is_none() {
-        give_up(names, ask, server, out);
+        give_up(names, ask, server);
     }
     taken.stood = known > 0;
     if tokens.iter().any(Option::is_some) {
@@ -86,13 +80,13 @@ struct Asked {
     is_broken: bool,
 }
 
-fn ask_all(names: &mut [Name], ask: Acquire, server: Server<'_>, out: &mut Messages) -> Asked {
+fn ask_all(names: &mut [Name], ask: Acquire, server: &mut Server) -> Asked {
     let mut asked = Asked::default();
     for (name, its) in names.iter_mut().zip(&mut asked.tokens) {
         if asked.taken.is_some() && ask.wait.is_none() {
             break;
         }
-        match name.acquire(ask, server, out) {
+        match name.acquire(ask, server) {
             Acquired::Granted { token, .. } => *its = Some(token),
             Acquired::Taken(answer) => {
                 asked.entered |= !answer.stood;
@@ -118,8 +112,8 @@ fn is_stuck(names: &[Name], asked: &Asked) -> bool {
 }
 
 /// Its place in one line was lost with a key: it may stand before another there, and behind it elsewhere.
-fn leave_all(names: &mut [Name], ask: Acquire, server: Server<'_>, out: &mut Messages) {
-    give_up(names, ask, server, out);
+fn leave_all(names: &mut [Name], ask: Acquire, server: &mut Server) {
+    give_up(names, ask, server);
     for name in names {
         name.queue.retain(|one| *one != ask.owner);
     }
@@ -144,21 +138,16 @@ fn join(so_far: Option<Taken>, answer: Taken) -> Taken {
     taken
 }
 
-fn give_up(names: &mut [Name], ask: Acquire, server: Server<'_>, out: &mut Messages) {
+fn give_up(names: &mut [Name], ask: Acquire, server: &mut Server) {
     for name in names {
-        name.release(Release::unknown(ask.owner, Mode::Exclusive), server, out);
+        name.release(Release::unknown(ask.owner, Mode::Exclusive), server);
     }
 }
 
-pub fn release_all(
-    names: &mut [Name],
-    ask: Release,
-    server: Server<'_>,
-    out: &mut Messages,
-) -> Released {
+pub fn release_all(names: &mut [Name], ask: Release, server: &mut Server) -> Released {
     let mut released = Released::Done;
     for name in names {
-        let answer = name.release(ask, server, out);
+        let answer = name.release(ask, server);
         let is_worse = match answer {
             Released::Broken => true,
             Released::NotOwner => released != Released::Broken,

@@ -13,6 +13,7 @@
 mod base;
 mod engine;
 mod play;
+mod tasks;
 
 use crosslock_protocol::corpus::{of_all, play_all};
 use crosslock_protocol::random::{play_random, steps_done};
@@ -20,6 +21,15 @@ use crosslock_protocol::steps::of_one_name;
 
 use self::engine::subject::Place;
 use self::play::Play;
+
+fn agree<T: PartialEq + std::fmt::Debug>(what: &str, scripts: T, rules: T) -> Result<(), String> {
+    if scripts == rules {
+        return Ok(());
+    }
+    Err(format!(
+        "{what}: {scripts:?} by the scripts, {rules:?} by the rules"
+    ))
+}
 
 /// Plays random sequences.
 fn play(place: Place) {

@@ -7,11 +7,12 @@
 use crosslock_protocol::corpus::{After, Plays};
 use crosslock_protocol::players::Players;
 use crosslock_protocol::server::{
-    Acquire, Acquired, Adopt, Answer, Call, Messages, Mode, Name, Names, Owner, Release, Released,
-    Renew, Renewed, Says, Server, Ticks, Token, Wait, run,
+    Acquire, Acquired, Adopt, Answer, Call, Mode, Name, Names, Owner, Release, Released, Renew,
+    Renewed, Says, Server, Ticks, Token, Wait, run,
 };
 use crosslock_protocol::steps::{At, Claim, NAMES, OWNERS, Step};
 
+use crate::agree;
 use crate::engine::subject::{OF, Place, Said, Seen, Subject, Told, last_used};
 
 /// Longer than any sequence of steps: those that wait needn't ask again.
@@ -31,8 +32,8 @@ const ALL: Names = Names {
 
 pub(crate) struct Play {
     names: Vec<Name>,
-    /// The clock of the model's server.
-    clock: Token,
+    /// That of the model.
+    server: Server,
     subject: Subject,
     players: Players,
     /// Of a lease that an owner knows of: the token by the rules.
@@ -53,20 +54,15 @@ pub(crate) struct Play {
 
 type Checked = Result<bool, String>;
 
-fn agree<T: PartialEq + std::fmt::Debug>(what: &str, model: T, rules: T) -> Result<(), String> {
-    if model == rules {
-        return Ok(());
-    }
-    Err(format!(
-        "{what}: {model:?} by the scripts, {rules:?} by the rules"
-    ))
-}
-
 impl Play {
     pub(crate) fn new(claims: &[Claim], place: Place) -> Self {
         Play {
             names: vec![Name::default(); NAMES.into()],
-            clock: 1_000_000,
+            server: Server {
+                now: 1_000_000,
+                ears: Vec::new(),
+                messages: Vec::new(),
+            },
             subject: Subject::new(NAMES.into(), place),
             players: Players::new(claims),
             tokens: [None; OWNERS as usize],
@@ -84,13 +80,8 @@ impl Play {
     }
 
     fn model(&mut self, names: Names, call: Call) -> Answer {
-        self.clock += 10_000;
-        let server = Server {
-            now: self.clock,
-            ears: &[],
-        };
-        let names = names.of(&mut self.names);
-        let answer = run(names, call, server, &mut Messages::new());
+        self.server.now += 10_000;
+        let answer = run(names.of(&mut self.names), call, &mut self.server);
         self.answer = Some(answer);
         answer
     }

@@ -2,12 +2,10 @@
 
 mod play;
 mod replayer;
-mod rules;
 
 use crosslock_protocol::corpus::{of_all, of_scripts, play_all};
-use crosslock_protocol::place::Place;
 use crosslock_protocol::random::{play_random, steps_done};
-use crosslock_protocol::steps::{INBOXES, NAMES, Sequence, of_one_name, of_several_names};
+use crosslock_protocol::steps::{NAMES, Sequence, of_one_name, of_several_names};
 use proptest::strategy::Strategy;
 
 use self::play::Play;
@@ -15,16 +13,7 @@ use self::replayer::Replayer;
 
 /// Replays so many random sequences, of at least so many steps.
 fn replay(names: u8, amount: (u32, usize), sequences: impl Strategy<Value = Sequence>) {
-    replay_at(Place::real(), names, amount, sequences);
-}
-
-fn replay_at(
-    server: Place,
-    names: u8,
-    amount: (u32, usize),
-    sequences: impl Strategy<Value = Sequence>,
-) {
-    let mut replayer = Replayer::start(server, names.into(), INBOXES.into());
+    let mut replayer = Replayer::start(names.into());
     play_random(amount, sequences, |(claims, steps)| {
         steps_done(Play::new(&claims, &mut replayer), steps)
     });
@@ -40,25 +29,9 @@ fn any_sequence_on_several_names_agrees_with_the_model() {
     replay(NAMES, (1_500, 25_000), of_several_names());
 }
 
-/// What the simulated server is worth is what its scripts do.
-#[test]
-fn any_sequence_goes_on_the_simulated_server_as_on_the_real_one() {
-    replay_at(Place::simulated(), 1, (300, 5_000), of_one_name());
-    replay_at(Place::simulated(), NAMES, (150, 2_500), of_several_names());
-}
-
 #[test]
 fn named_sequences_go_as_they_are_written() {
-    play_named(Place::real());
-}
-
-#[test]
-fn named_sequences_go_so_on_the_simulated_server() {
-    play_named(Place::simulated());
-}
-
-fn play_named(server: Place) {
-    let mut replayer = Replayer::start(server, NAMES.into(), INBOXES.into());
+    let mut replayer = Replayer::start(NAMES.into());
     let all: Vec<_> = of_all().into_iter().chain(of_scripts()).collect();
     play_all(&all, |named| {
         named.play(&mut Play::new(&named.claims, &mut replayer))

@@ -66,20 +66,13 @@ impl<S: Service> Desk<S> {
         self.wakes.first().copied()
     }
 
-    /// Goes on to the time at which it is to be woken, unless that is later. Says whether it was.
-    pub fn step(&mut self, until: Duration) -> bool {
-        let Some(at) = self.wakes_at().filter(|at| *at <= until) else {
-            return false;
-        };
-        self.now = self.now.max(at);
-        self.wakes.retain(|at| *at > self.now);
-        self.tell(|service, io| service.woken(io));
-        true
-    }
-
     pub fn wait(&mut self, time: Duration) {
         let until = self.now + time;
-        while self.step(until) {}
+        while let Some(at) = self.wakes_at().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.wakes.retain(|at| *at > self.now);
+            self.tell(|service, io| service.woken(io));
+        }
         self.now = until;
     }
 
@@ -112,17 +105,12 @@ impl<S: Service> Desk<S> {
         self.fault(at, Fault::Own(which));
     }
 
-    /// Whether the host is told of anything.
-    pub fn is_up(&self, at: Host) -> bool {
-        !self.stopped.contains_key(&at)
-    }
-
     pub fn connect(&mut self, at: Host) -> Connection {
         let connection = self.hosts.len() as Connection + 1;
         self.hosts.insert(connection, at);
-        match self.is_up(at) {
-            true => self.tell(|service, io| service.connected(io, at, connection)),
-            false => _ = self.closed.insert(connection),
+        match self.stopped.contains_key(&at) {
+            true => _ = self.closed.insert(connection),
+            false => self.tell(|service, io| service.connected(io, at, connection)),
         }
         connection
     }

@@ -6,5 +6,4 @@ pub mod desk;
 pub mod etcd;
 mod health;
 pub mod redis;
-pub mod serve;
 pub mod zookeeper;

@@ -12,44 +12,34 @@ use super::words::{BROKEN, TICK, channel_of, millis, public_text_of, text_of};
 
 /// One of the scripts, its arguments, and whether the key of the value is among its keys.
 pub(super) fn request(names: Names, call: Call) -> (Verb, Vec<String>, bool) {
-    let (one, several, arguments, valued) = match call {
-        Call::Acquire(ask) => (Verb::Acquire, Verb::AcquireAll, asked(ask), ask.valued),
+    let of = |one, several| if names.count > 1 { several } else { one };
+    match call {
+        Call::Acquire(ask) => (of(Verb::Acquire, Verb::AcquireAll), asked(ask), ask.valued),
         Call::Renew(ask) => {
             let mut arguments = vec![text_of(ask.owner), millis(ask.ttl), ask.mode.to_string()];
             arguments.push(value_of(ask.value));
             arguments.extend((ask.granted > 0).then(|| ask.granted.to_string()));
-            (Verb::Renew, Verb::RenewAll, arguments, ask.value.is_some())
+            let verb = of(Verb::Renew, Verb::RenewAll);
+            (verb, arguments, ask.value.is_some())
         }
         Call::Release(ask) => {
-            let valued = ask.value.is_some();
-            (Verb::Release, Verb::ReleaseAll, released(ask), valued)
+            let verb = of(Verb::Release, Verb::ReleaseAll);
+            (verb, released(ask), ask.value.is_some())
         }
         Call::Downgrade { ask, counter_after } => {
-            let counter = counter_after.to_string();
-            let arguments = vec![
-                text_of(ask.owner),
-                counter,
-                millis(ask.ttl),
-                value_of(ask.value),
-            ];
-            (
-                Verb::Downgrade,
-                Verb::Downgrade,
-                arguments,
-                ask.value.is_some(),
-            )
+            let mut arguments = vec![text_of(ask.owner), counter_after.to_string()];
+            arguments.extend([millis(ask.ttl), value_of(ask.value)]);
+            (Verb::Downgrade, arguments, ask.value.is_some())
         }
-        Call::Permits => (Verb::Permits, Verb::Permits, Vec::new(), false),
+        Call::Permits => (Verb::Permits, Vec::new(), false),
         Call::Adopt(ask) => {
             let (owner, mode) = (text_of(ask.owner), ask.mode.to_string());
             let (from, counter) = (text_of(ask.from), ask.counter_after.to_string());
             let arguments = vec![owner, millis(ask.ttl), mode, from, counter];
-            (Verb::Adopt, Verb::AdoptAll, arguments, false)
+            (of(Verb::Adopt, Verb::AdoptAll), arguments, false)
         }
-        Call::Break => (Verb::Break, Verb::Break, vec![BROKEN.to_owned()], false),
-    };
-    let verb = if names.count > 1 { several } else { one };
-    (verb, arguments, valued)
+        Call::Break => (Verb::Break, vec![BROKEN.to_owned()], false),
+    }
 }
 
 fn value_of(value: Option<u16>) -> String {

@@ -11,11 +11,10 @@ mod words;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use crosslock_protocol::place::Place;
 use crosslock_protocol::server::{
     Answer, Call, Ear, Lock, Messages, Name, Names, Says, Server, Token, run,
 };
-use crosslock_protocol::steps::{At, Step};
+use crosslock_protocol::steps::{At, INBOXES, Step};
 
 use self::real::Real;
 use self::words::{Seen, lines_of, published};
@@ -34,20 +33,11 @@ pub(crate) struct Replayer {
     events: VecDeque<String>,
 }
 
-/// What became of a call, the same in the model and on the real server.
-#[derive(Clone)]
-pub(crate) struct Outcome {
-    /// All names, afterwards.
-    pub(crate) names: Vec<Name>,
-    pub(crate) answer: Answer,
-    pub(crate) messages: Messages,
-}
-
 impl Replayer {
     /// A server that knows nothing of these names, and a connection for each inbox.
-    pub(crate) fn start(server: Place, names: usize, inboxes: usize) -> Self {
+    pub(crate) fn start(names: usize) -> Self {
         Replayer {
-            real: Real::start(server, names, inboxes),
+            real: Real::start(names),
             names: vec![Name::default(); names],
             copies: vec![Name::default(); names],
             now: 0,
@@ -57,9 +47,9 @@ impl Replayer {
 
     /// The same, on the server that runs already.
     pub(crate) fn start_anew(&mut self) {
-        for inbox in 0..self.ears().len() {
-            let inbox = inbox.try_into().expect("a few inboxes");
-            self.real.hear(inbox, Ear::Hears);
+        let ears = [Ear::Hears, Ear::Hears, Ear::Gone, Ear::Forbidden];
+        for (inbox, ear) in (0..INBOXES).zip(ears) {
+            self.real.hear(inbox, ear);
         }
         self.real.flush();
         self.names.fill(Name::default());
@@ -72,62 +62,41 @@ impl Replayer {
         &self.names
     }
 
-    pub(crate) fn ears(&self) -> &[Ear] {
-        &self.real.ears
-    }
-
-    /// Waits until the server's clock is past this.
-    pub(crate) fn wait_for_clock(&mut self, micros: Token) {
-        while self.now <= micros {
-            self.now = self.real.look().micros;
-        }
-    }
-
     /// Runs the script, then the model with each moment at which it may have run.
-    pub(crate) fn call(&mut self, names: Names, call: Call) -> Result<Outcome, String> {
+    pub(crate) fn call(&mut self, names: Names, call: Call) -> Result<(Answer, Messages), String> {
         let heard = self.real.run(names, call);
         self.note(format!("{names:?} {call:?} -> {:?}", heard.answer));
         let before = std::mem::replace(&mut self.now, heard.seen.micros);
-        let outcome = moments(before, &heard.seen).find_map(|now| {
-            let outcome = self.model(names, call, now);
-            let agrees = outcome.answer == heard.answer
-                && outcome
-                    .names
-                    .iter()
-                    .map(lines_of)
-                    .eq(heard.seen.names.iter().cloned())
-                && outcome
-                    .messages
-                    .iter()
-                    .map(published)
-                    .eq(heard.messages.iter().cloned());
-            agrees.then_some(outcome)
+        let agreed = moments(before, &heard.seen).find_map(|now| {
+            let (names, answer, messages) = self.model(names, call, now);
+            let published = messages.iter().map(published);
+            let agrees = answer == heard.answer
+                && heard.seen.is_of(&names)
+                && published.eq(heard.messages.iter().cloned());
+            agrees.then_some((names, messages))
         });
-        let Some(outcome) = outcome else {
-            let outcome = self.model(names, call, self.now);
-            let model = format!("{:?} {:?}", outcome.answer, outcome.messages);
+        let Some((names, messages)) = agreed else {
+            let (names, answer, messages) = self.model(names, call, self.now);
+            let model = format!("{answer:?} {messages:?}");
             let server = format!("{:?} {:?}", heard.answer, heard.messages);
             let text = format!("the model answers  {model}\nthe server answers {server}\n");
-            return Err(text + &self.differs(&outcome.names, &heard.seen));
+            return Err(text + &self.differs(&names, &heard.seen));
         };
-        self.names.clone_from(&outcome.names);
-        Ok(outcome)
+        self.names = names;
+        Ok((heard.answer, messages))
     }
 
-    fn model(&self, which: Names, call: Call, now: Token) -> Outcome {
-        let (mut names, mut messages) = (self.names.clone(), Messages::new());
-        let ears = self.ears();
-        let answer = run(
-            which.of(&mut names),
-            call,
-            Server { now, ears },
-            &mut messages,
-        );
-        Outcome {
-            names,
-            answer,
+    /// What there is of all names after a call in the model, what is answered, and what published.
+    fn model(&self, which: Names, call: Call, now: Token) -> (Vec<Name>, Answer, Messages) {
+        let (mut names, ears) = (self.names.clone(), self.real.ears.clone());
+        let messages = Messages::new();
+        let mut server = Server {
+            now,
+            ears,
             messages,
-        }
+        };
+        let answer = run(which.of(&mut names), call, &mut server);
+        (names, answer, server.messages)
     }
 
     /// Lets happen what nobody asked for.
@@ -153,12 +122,7 @@ impl Replayer {
         self.note(format!("{at} {step:?}"));
         let seen = self.real.look();
         self.now = seen.micros;
-        if self
-            .names
-            .iter()
-            .map(lines_of)
-            .eq(seen.names.iter().cloned())
-        {
+        if seen.is_of(&self.names) {
             return Ok(());
         }
         let after = std::mem::replace(&mut self.names, before);
@@ -181,21 +145,10 @@ impl Replayer {
         text + &self.history()
     }
 
-    /// Says that what both agree about breaks a rule.
-    pub(crate) fn breaks(&self, rule: &str, before: &[Name]) -> String {
-        let (after, history) = (&self.names, self.history());
-        format!(
-            "model and server agree, but: {rule}\nbefore: {before:?}\nafter:  {after:?}\n{history}"
-        )
-    }
-
     fn history(&self) -> String {
         let events: Vec<_> = self.events.iter().rev().cloned().collect();
-        let ears = self.ears();
-        format!(
-            "heard: {ears:?}; the last events:\n  {}\n",
-            events.join("\n  ")
-        )
+        let (ears, events) = (&self.real.ears, events.join("\n  "));
+        format!("heard: {ears:?}; the last events:\n  {events}\n")
     }
 }
 

@@ -1,9 +1,9 @@
 //! A real server, and the scripts on it.
 
-use crosslock_protocol::place::Place;
-use crosslock_protocol::server::{Answer, Call, Ear, Inbox, Key, Names};
-use crosslock_protocol::steps::{At, Step};
+use crosslock_protocol::server::{Answer, Call, Ear, Inbox, Names};
+use crosslock_protocol::steps::{At, INBOXES, Step};
 use redis::{Cmd, Connection, FromRedisValue, Script, Value, cmd};
+use support::RedisServer;
 use support::scripts::{ALL, text, whole};
 
 use super::calls::{answer_of, request};
@@ -31,7 +31,7 @@ pub(super) struct Real {
     names: Vec<[String; KEYS]>,
     copies: Vec<[String; KEYS]>,
     pub(super) ears: Vec<Ear>,
-    _server: Place,
+    _server: RedisServer,
 }
 
 /// What there was to see of a call.
@@ -43,7 +43,8 @@ pub(super) struct Heard {
 }
 
 impl Real {
-    pub(super) fn start(server: Place, names: usize, inboxes: usize) -> Self {
+    pub(super) fn start(names: usize) -> Self {
+        let server = RedisServer::start();
         let mut admin = server.connection();
         let mut load = |code: String| {
             let digest: String = ask(&mut admin, cmd("SCRIPT").arg("LOAD").arg(&code));
@@ -63,12 +64,14 @@ impl Real {
             copy,
             names: keys_of("name"),
             copies: keys_of("copy"),
-            ears: vec![Ear::Hears; inboxes],
+            ears: vec![Ear::Hears; INBOXES.into()],
             _server: server,
         };
         real.subscribe("SUBSCRIBE", END);
         real.subscribe("SUBSCRIBE", BROKEN);
-        (0..inboxes).for_each(|inbox| real.subscribe("SUBSCRIBE", &channel_of(inbox)));
+        for inbox in 0..real.ears.len() {
+            real.subscribe("SUBSCRIBE", &channel_of(inbox));
+        }
         real.allow();
         ask::<()>(&mut real.scripts, cmd("AUTH").arg(USER).arg("any"));
         real
@@ -120,10 +123,7 @@ impl Real {
                 messages[..told].sort_unstable();
                 return messages;
             }
-            let mut ears = self.ears.iter().enumerate();
-            if ears.all(|(inbox, ear)| *ear == Ear::Hears || channel_of(inbox) != channel) {
-                messages.push((channel, text(message).to_owned()));
-            }
+            messages.push((channel, text(message).to_owned()));
         }
     }
 
@@ -180,7 +180,7 @@ impl Real {
             Step::Forget => cmd("DEL").arg(self.names.as_flattened()).clone(),
             Step::Copy => script(&self.copy, copied.as_flattened(), &[]),
             Step::FailOver => script(&self.copy, all.as_flattened(), &[]),
-            Step::Delete(key) => cmd("DEL").arg(&keys[place_of(key)]).clone(),
+            Step::Delete(key) => cmd("DEL").arg(&keys[key as usize]).clone(),
             Step::Foreign(lasts) => {
                 let mut set = cmd("SET");
                 set.arg(&keys[0]).arg(FOREIGN).arg("NX");
@@ -192,18 +192,6 @@ impl Real {
             call => unreachable!("{call:?} is asked for"),
         };
         ask::<()>(&mut self.admin, &command);
-    }
-}
-
-fn place_of(key: Key) -> usize {
-    match key {
-        Key::Lock => 0,
-        Key::Counter => 1,
-        Key::Queue => 2,
-        Key::Waiters => 3,
-        Key::Readers => 4,
-        Key::Shares => 5,
-        Key::Value => 6,
     }
 }
 

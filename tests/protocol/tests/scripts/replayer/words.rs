@@ -84,6 +84,11 @@ impl Seen {
         }
     }
 
+    /// Whether a model is the same.
+    pub(super) fn is_of(&self, names: &[Name]) -> bool {
+        names.iter().map(lines_of).eq(self.names.iter().cloned())
+    }
+
     /// What the counters hold.
     pub(super) fn counters(&self) -> impl Iterator<Item = Token> {
         let digits = |name: &Vec<String>| {

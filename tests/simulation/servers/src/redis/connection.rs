@@ -18,12 +18,6 @@ pub(super) fn ping(node: &mut Node, client: Connection, words: &Words) -> Outcom
     })
 }
 
-/// Whatever the password is.
-pub(super) fn auth(node: &mut Node, client: Connection, words: &Words) -> Outcome {
-    node.client(client).user = Some(words[1].clone());
-    Ok(OK)
-}
-
 pub(super) fn hello(node: &mut Node, _: Connection, _: &Words) -> Outcome {
     Ok(greeting(&node.state))
 }

@@ -38,8 +38,6 @@ pub(super) struct Record {
 #[derive(Debug, Default)]
 pub(super) struct Client {
     input: Input,
-    /// Whose rights to channels are counted.
-    pub(super) user: Option<Bytes>,
     /// Up to where its own commands have written.
     pub(super) offset: u64,
     pub(super) waits: Option<Waiting>,
@@ -153,9 +151,7 @@ impl Node {
     }
 
     fn carry_out(&mut self, client: Connection, words: &Words) -> Reply {
-        let known = self.client(client);
-        let (asks, user) = (std::mem::take(&mut known.asks), known.user.clone());
-        (self.state.asks, self.state.user) = (asks, user);
+        self.state.asks = std::mem::take(&mut self.client(client).asks);
         if self.state.channels.is_subscribed(client) && !is_of_channels(&words[0]) {
             return Reply::error("ERR only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING are allowed");
         }

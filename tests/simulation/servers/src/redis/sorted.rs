@@ -92,17 +92,6 @@ pub(super) fn add(state: &mut State, words: &Words) -> Outcome {
     Ok(Reply::count(added.count()))
 }
 
-pub(super) fn increase(state: &mut State, words: &Words) -> Outcome {
-    let increment = score(&words[2])?;
-    let sorted: &mut Sorted = state.keys.held_or_new(&words[1])?;
-    let score = sorted.score(&words[3]).unwrap_or(0.0) + increment;
-    if score.is_nan() {
-        return Err(Reply::error("ERR resulting score is not a number (NaN)"));
-    }
-    sorted.set(&words[3], score);
-    Ok(Reply::double(score))
-}
-
 pub(super) fn card(state: &mut State, words: &Words) -> Outcome {
     with(state, words, |sorted| Reply::count(sorted.len()))
 }

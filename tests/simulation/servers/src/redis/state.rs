@@ -1,12 +1,10 @@
 //! What a server knows, and how it carries a command out that comes from a client or from a script.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crosslock_world::service::Done;
 
 use super::channels::{Channels, Sort};
 use super::keyspace::{Bytes, Keyspace};
-use super::reply::{OK, Outcome, Reply, Words};
+use super::reply::{Outcome, Reply, Words};
 use super::slots::Slots;
 use super::table::{Command, Does, find};
 use super::watch::Watched;
@@ -33,9 +31,6 @@ pub(super) struct State {
     pub(super) slots: Option<Slots>,
     /// Whether the command may be about a slot that comes.
     pub(super) asks: bool,
-    /// Users that may publish on some channels only, and the one for whom the command is carried out.
-    pub(super) users: BTreeMap<Bytes, BTreeSet<Bytes>>,
-    pub(super) user: Option<Bytes>,
     /// Whether there is no memory left, so that what needs more is refused.
     pub(super) is_full: bool,
     /// Whether the script that runs has written anything.
@@ -66,8 +61,6 @@ impl State {
             watched: None,
             slots: None,
             asks: false,
-            users: BTreeMap::new(),
-            user: None,
             is_full: false,
             has_written: false,
             published: Vec::new(),
@@ -84,17 +77,6 @@ impl State {
         }
         if from == From::Script && matches!(command.does, Does::Client(_)) {
             return refused("ERR This Redis command is not allowed from script");
-        }
-        if let Some(channel) = command.channel_in(words)
-            && let Some(may) = self.user.as_ref().and_then(|user| self.users.get(user))
-            && !may.contains(channel)
-        {
-            return match from {
-                From::Client => {
-                    refused("NOPERM this user has no permissions to access the channel")
-                }
-                From::Script => refused("ERR The user executing the script can't publish to it"),
-            };
         }
         self.place(command, words, from)?;
         let goes_on = from == From::Script && self.has_written;
@@ -173,12 +155,4 @@ pub(super) fn time(state: &mut State, _: &Words) -> Outcome {
     let wall = state.keys.wall;
     let parts = [wall.as_secs().to_string(), wall.subsec_micros().to_string()];
     Ok(Reply::texts(parts))
-}
-
-/// ACL SETUSER: one that has every right, but only to the channels that are named.
-pub(super) fn set_user(state: &mut State, words: &Words) -> Outcome {
-    let rules = words[3..].iter();
-    let channels = rules.filter_map(|rule| Some(rule.strip_prefix(b"&")?.to_vec()));
-    state.users.insert(words[2].clone(), channels.collect());
-    Ok(OK)
 }

@@ -32,12 +32,9 @@ pub(super) enum Does {
 enum At {
     None,
     First,
-    FirstTwo,
     All,
     /// So many as the third word says, behind it.
     Counted,
-    /// The first is a channel, which has no slot.
-    Channel,
     /// The first is a channel that has a slot as keys have.
     Sharded,
 }
@@ -76,9 +73,8 @@ impl Command {
 
     pub(super) fn keys_in<'a>(&self, words: &'a Words) -> Vec<&'a Bytes> {
         let range = match self.keys {
-            At::None | At::Channel | At::Sharded => 0..0,
+            At::None | At::Sharded => 0..0,
             At::First => 1..2,
-            At::FirstTwo => 1..3,
             At::All => 1..words.len(),
             At::Counted => {
                 let count = words.get(2).and_then(|word| str::from_utf8(word).ok());
@@ -102,11 +98,6 @@ impl Command {
     pub(super) fn is_sharded(&self) -> bool {
         self.keys == At::Sharded
     }
-
-    pub(super) fn channel_in<'a>(&self, words: &'a Words) -> Option<&'a Bytes> {
-        let has_channel = matches!(self.keys, At::Channel | At::Sharded);
-        words.get(1).filter(|_| has_channel)
-    }
 }
 
 pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
@@ -129,11 +120,8 @@ const fn link(name: &'static str, words: isize, keys: At, run: Client) -> Comman
 /// In the order of their names.
 #[rustfmt::skip]
 const COMMANDS: &[Command] = &[
-    data("ACL", -3, At::None, state::set_user),
     link("ASKING", 1, At::None, connection::asking),
-    link("AUTH", 3, At::None, connection::auth),
     data("CLUSTER", 2, At::None, slots::ask),
-    data("COPY", 3, At::FirstTwo, texts::copy).growing(),
     data("DEL", -2, At::All, texts::delete).writing(),
     link("EVAL", -3, At::Counted, connection::eval),
     link("EVALSHA", -3, At::Counted, connection::eval_digest),
@@ -163,7 +151,7 @@ const COMMANDS: &[Command] = &[
     data("PEXPIREAT", 3, At::First, texts::expire).writing(),
     link("PING", -1, At::None, connection::ping),
     data("PTTL", 2, At::First, texts::millis_left),
-    data("PUBLISH", 3, At::Channel, channels::publish),
+    data("PUBLISH", 3, At::None, channels::publish),
     data("PUBSUB", -2, At::None, channels::count),
     data("ROLE", 1, At::None, state::role),
     data("RPUSH", -3, At::First, lists::push).growing(),
@@ -173,7 +161,7 @@ const COMMANDS: &[Command] = &[
     data("SET", -3, At::First, texts::set).growing(),
     data("SPUBLISH", 3, At::Sharded, channels::publish),
     link("SSUBSCRIBE", -2, At::Sharded, connection::subscribe),
-    link("SUBSCRIBE", -2, At::Channel, connection::subscribe),
+    link("SUBSCRIBE", -2, At::None, connection::subscribe),
     link("SUNSUBSCRIBE", -2, At::Sharded, connection::subscribe),
     data("TIME", 1, At::None, state::time),
     link("UNSUBSCRIBE", -2, At::None, connection::subscribe),
@@ -181,7 +169,6 @@ const COMMANDS: &[Command] = &[
     data("ZADD", -4, At::First, sorted::add).growing(),
     data("ZCARD", 2, At::First, sorted::card),
     data("ZCOUNT", 4, At::First, sorted::count),
-    data("ZINCRBY", 4, At::First, sorted::increase).growing(),
     data("ZRANGE", -4, At::First, sorted::range),
     data("ZRANGEBYSCORE", -4, At::First, sorted::range),
     data("ZREM", -3, At::First, sorted::remove).writing(),

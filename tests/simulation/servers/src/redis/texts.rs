@@ -131,15 +131,6 @@ pub(super) fn millis_left(state: &mut State, words: &Words) -> Outcome {
     }))
 }
 
-pub(super) fn copy(state: &mut State, words: &Words) -> Outcome {
-    let is_taken = state.keys.get(&words[2]).is_some();
-    let Some(entry) = state.keys.get(&words[1]).filter(|_| !is_taken).cloned() else {
-        return Ok(Reply::Int(0));
-    };
-    state.keys.insert(&words[2], entry.value, entry.ends);
-    Ok(Reply::Int(1))
-}
-
 pub(super) fn flush(state: &mut State, _: &Words) -> Outcome {
     state.keys.clear();
     Ok(OK)

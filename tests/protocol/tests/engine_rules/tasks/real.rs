@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crosslock_protocol::place::Place;
-use redis::{Connection, Value, cmd};
+use redis::{Connection, FromRedisValue, Value, cmd};
+use support::RedisServer;
 
-use super::tasks::Micros;
+use crate::engine::rules::tasks::Micros;
 
 pub(super) const SECOND: Micros = 1_000_000;
 pub(super) const START: Micros = 1_700_000_000 * SECOND;
@@ -26,7 +26,7 @@ const KEYS: [&str; 7] = [
 pub(super) struct Real {
     connection: Connection,
     digests: HashMap<&'static str, String>,
-    _server: Place,
+    _server: RedisServer,
 }
 
 const SCRIPTS: [&str; 7] = [
@@ -40,7 +40,8 @@ const SCRIPTS: [&str; 7] = [
 ];
 
 impl Real {
-    pub(super) fn start(server: Place) -> Self {
+    pub(super) fn start() -> Self {
+        let server = RedisServer::start();
         let mut connection = server.connection();
         let digests = SCRIPTS.map(|name| {
             let code = support::scripts::whole(name);
@@ -49,12 +50,8 @@ impl Real {
                 &format!("redis.call('LRANGE', '{CLOCK}', '0', '1')"),
             );
             assert!(by_clock != code);
-            let digest: String = cmd("SCRIPT")
-                .arg("LOAD")
-                .arg(by_clock)
-                .query(&mut connection)
-                .unwrap();
-            (name, digest)
+            let load = cmd("SCRIPT").arg("LOAD").arg(by_clock).take();
+            (name, load.query(&mut connection).expect("a digest"))
         });
         Real {
             connection,
@@ -63,40 +60,31 @@ impl Real {
         }
     }
 
+    fn ask<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        let command = cmd(words[0]).arg(&words[1..]).query(&mut self.connection);
+        command.expect("a command of the test")
+    }
+
     pub(super) fn begin(&mut self) {
-        cmd("FLUSHALL").exec(&mut self.connection).unwrap();
+        self.ask::<()>(&["FLUSHALL"]);
         self.set_clock(START);
     }
 
     pub(super) fn set_clock(&mut self, now: Micros) {
-        cmd("DEL").arg(CLOCK).exec(&mut self.connection).unwrap();
-        let mut push = cmd("RPUSH");
-        push.arg(CLOCK).arg(now / SECOND).arg(now % SECOND);
-        push.exec(&mut self.connection).unwrap();
+        self.ask::<()>(&["DEL", CLOCK]);
+        let parts = [now / SECOND, now % SECOND].map(|part| part.to_string());
+        self.ask::<()>(&["RPUSH", CLOCK, &parts[0], &parts[1]]);
     }
 
     pub(super) fn run(&mut self, script: &str, arguments: &[&str]) -> Value {
-        let mut call = cmd("EVALSHA");
-        call.arg(&self.digests[script])
-            .arg(KEYS.len())
-            .arg(&KEYS)
-            .arg(arguments);
-        call.query(&mut self.connection).unwrap()
+        let (digest, count) = (self.digests[script].clone(), KEYS.len().to_string());
+        self.ask(&[&["EVALSHA", &*digest, &*count], &KEYS[..], arguments].concat())
     }
 
     pub(super) fn line(&mut self) -> Vec<(Arc<str>, String)> {
-        let owners: Vec<String> = cmd("LRANGE")
-            .arg(KEYS[4])
-            .arg(0)
-            .arg(-1)
-            .query(&mut self.connection)
-            .unwrap();
+        let owners: Vec<String> = self.ask(&["LRANGE", KEYS[4], "0", "-1"]);
         let told = |owner: String| {
-            let entry: String = cmd("HGET")
-                .arg(KEYS[5])
-                .arg(&owner)
-                .query(&mut self.connection)
-                .unwrap();
+            let entry: String = self.ask(&["HGET", KEYS[5], &owner]);
             let (told, _) = entry.split_once(' ').unwrap();
             (owner.into(), told.to_owned())
         };

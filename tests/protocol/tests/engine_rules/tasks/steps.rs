@@ -3,19 +3,13 @@
 use proptest::prelude::*;
 
 use super::real::SECOND;
-use super::tasks::Micros;
 use crate::base::task::IfExists;
+use crate::engine::rules::tasks::Micros;
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Pass(Micros),
-    Insert {
-        ids: Vec<u8>,
-        wait: Micros,
-        if_exists: IfExists,
-        nonce: Option<u8>,
-        tries: u32,
-    },
+    Insert(Insert),
     Ask {
         owner: u8,
         waits: bool,
@@ -45,6 +39,15 @@ pub(super) enum Step {
     Look,
 }
 
+#[derive(Clone, Debug)]
+pub(super) struct Insert {
+    pub(super) ids: Vec<u8>,
+    pub(super) wait: Micros,
+    pub(super) if_exists: IfExists,
+    pub(super) nonce: Option<u8>,
+    pub(super) tries: u32,
+}
+
 pub(super) fn step() -> impl Strategy<Value = Step> {
     let wait = prop_oneof![
         Just(0),
@@ -63,12 +66,14 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         proptest::option::of(0..2u8),
         0..3u32,
     );
-    let insert = insert.prop_map(|(ids, wait, if_exists, nonce, tries)| Step::Insert {
-        ids,
-        wait,
-        if_exists,
-        nonce,
-        tries,
+    let insert = insert.prop_map(|(ids, wait, if_exists, nonce, tries)| {
+        Step::Insert(Insert {
+            ids,
+            wait,
+            if_exists,
+            nonce,
+            tries,
+        })
     });
     let owner = || 0..5u8;
     prop_oneof![
