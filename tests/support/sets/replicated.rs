@@ -55,30 +55,9 @@ impl Replicated {
         hosts(&self.members)
     }
 
-    pub fn promote(&self, index: usize) {
-        self.members[index].query::<()>(&["REPLICAOF", "NO", "ONE"]);
-    }
-
-    /// Makes the server a replica of `master`, without waiting until it has caught up.
-    pub fn follow(&self, index: usize, master: usize) {
-        let port = self.members[master].public_port().to_string();
-        self.members[index].query::<()>(&["REPLICAOF", "127.0.0.1", &port]);
-    }
-
-    /// Cuts the link between two servers: each takes the other for silent, while clients reach both.
-    #[track_caller]
-    pub fn cut(&self, one: usize, other: usize) {
-        self.members[one].cut_from(&self.members[other]);
-    }
-
-    #[track_caller]
-    pub fn join(&self, one: usize, other: usize) {
-        self.members[one].join(&self.members[other]);
-    }
-
     /// Waits until all servers that run, but the master, are its replicas and have all that it has.
     #[track_caller]
-    pub fn wait_until_caught_up(&self) {
+    fn wait_until_caught_up(&self) {
         wait_until_caught_up(&self.members);
         let running = self.members.iter().filter(|member| member.is_running());
         let replicas = running.count() - 1;
