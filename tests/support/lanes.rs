@@ -1,36 +1,27 @@
 //! What a proxy does to connections from different addresses of this host.
 //!
 //! Servers of a set that have a proxy each connect to one another from addresses of their own, and through the same
-//! proxies as clients. So a test cuts off clients, or one server from another. Servers that can't choose their address
-//! are told apart by their processes.
+//! proxies as clients. So a test cuts off clients, or one server from another.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::frames::Protocol;
-use super::peers::Peers;
 use super::proxy::Shared;
 
 #[derive(Debug)]
 pub(super) struct Lanes {
-    peers: Option<Arc<Peers>>,
     clients: Arc<Shared>,
     others: Mutex<HashMap<IpAddr, Arc<Shared>>>,
 }
 
 impl Lanes {
-    pub(super) fn new(protocol: Protocol, upstream: SocketAddr, peers: Option<Arc<Peers>>) -> Self {
+    pub(super) fn new(protocol: Protocol, upstream: SocketAddr) -> Self {
         Self {
-            peers,
             clients: Arc::new(Shared::new(protocol, upstream)),
             others: Mutex::default(),
         }
-    }
-
-    pub(super) fn source(&self, peer: SocketAddr) -> IpAddr {
-        let known = self.peers.as_ref();
-        known.map_or(peer.ip(), |known| known.source(peer).into())
     }
 
     pub(super) fn clients(&self) -> Arc<Shared> {

@@ -17,7 +17,6 @@ mod lanes;
 mod late_request;
 mod lateness;
 mod nursery;
-mod peers;
 mod process;
 mod proxy;
 pub mod puppet;

@@ -4,11 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::frames::Protocol;
 use super::lanes::Lanes;
-use super::peers::Peers;
 use super::relay::{self, Relay};
 
 /// Far more than anything here takes, even on a loaded machine.
@@ -20,8 +19,6 @@ pub enum Fault {
     /// Passes everything.
     #[default]
     None,
-    /// Holds back each chunk, in either direction.
-    Delay(Duration),
     /// Closes open connections, and new ones as soon as they are accepted.
     Refuse,
     /// Accepts and reads, but forwards and answers nothing, not even that an end has closed its connection.
@@ -48,18 +45,9 @@ impl Proxy {
 
     /// Starts a proxy for a server of this protocol.
     pub fn speaking(protocol: Protocol, upstream: SocketAddr) -> Self {
-        Self::over(Lanes::new(protocol, upstream, None))
-    }
-
-    /// Starts a proxy in front of the port for the other servers of a set, which it tells apart by their processes.
-    pub(super) fn between(peers: &Arc<Peers>, upstream: SocketAddr) -> Self {
-        Self::over(Lanes::new(Protocol::Raw, upstream, Some(Arc::clone(peers))))
-    }
-
-    fn over(lanes: Lanes) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("bind a free port");
         let addr = listener.local_addr().expect("ask for the port");
-        let lanes = Arc::new(lanes);
+        let lanes = Arc::new(Lanes::new(protocol, upstream));
         let acceptor = spawn("proxy-accept", {
             let lanes = Arc::clone(&lanes);
             move || accept(&listener, &lanes)
@@ -184,8 +172,6 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct State {
     fault: Fault,
-    /// How often the fault was set.
-    changes: u64,
     stopping: bool,
     lose_next: Option<(Vec<u8>, bool)>,
     pub(super) hold: Hold,
@@ -241,15 +227,13 @@ impl Shared {
     fn set(&self, fault: Fault) {
         let mut state = self.state();
         state.fault = fault;
-        state.changes += 1;
         state.lose_next = None;
         state.open_relays().for_each(|relay| relay.meet(fault));
         self.changed.notify_all();
     }
 
-    pub(super) fn fault(&self) -> (Fault, u64) {
-        let state = self.state();
-        (state.fault, state.changes)
+    pub(super) fn fault(&self) -> Fault {
+        self.state().fault
     }
 
     /// Makes `relay` known to [`Proxy::set`], and subject to what was set before.
@@ -269,21 +253,6 @@ impl Shared {
         // Under the lock, so that no thread is between looking and waiting.
         let _state = self.state();
         self.changed.notify_all();
-    }
-
-    /// Waits for `time`; returns false at once when the fault is set anew or `relay` closed.
-    pub(super) fn pause(&self, relay: &Relay, changes: u64, time: Duration) -> bool {
-        let deadline = Instant::now() + time;
-        let mut state = self.state();
-        while state.changes == changes && !relay.is_closed() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            let woken = self.changed.wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        false
     }
 
     /// Waits until `relay` is closed or the fault isn't `such` any more.
@@ -361,7 +330,7 @@ fn accept(listener: &TcpListener, lanes: &Lanes) {
         // One that has gone already is nobody's, and does no harm.
         let source = client
             .peer_addr()
-            .map_or(Ipv4Addr::LOCALHOST.into(), |peer| lanes.source(peer));
+            .map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.ip());
         let shared = lanes.of(source);
         shared.accepted.fetch_add(1, SeqCst);
         threads.retain(|thread: &JoinHandle<()>| !thread.is_finished());

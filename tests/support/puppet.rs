@@ -99,13 +99,9 @@ impl Puppet {
         self.0.has_said("done token")
     }
 
+    #[track_caller]
     pub fn unlock(&mut self) {
         self.tell("unlock");
-        self.unlocked();
-    }
-
-    #[track_caller]
-    pub fn unlocked(&mut self) {
         self.0.wait_for("done ok", PATIENCE);
     }
 

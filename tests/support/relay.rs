@@ -91,7 +91,7 @@ pub(super) fn run(shared: &Shared, client: TcpStream) {
 }
 
 fn connect(shared: &Shared, client: TcpStream) -> Option<Arc<Relay>> {
-    let server = match shared.fault().0 {
+    let server = match shared.fault() {
         Fault::Refuse => return None,
         Fault::BlackHole => None,
         _ => Some(TcpStream::connect_timeout(&shared.upstream(), Duration::from_secs(1)).ok()?),
@@ -174,7 +174,7 @@ impl<'a> Way<'a> {
     }
 
     fn forward(&self, chunk: &[u8]) -> io::Result<bool> {
-        match (&self.relay.server, settled(self.shared, self.relay)) {
+        match (&self.relay.server, self.shared.fault()) {
             (None, _) | (_, Fault::BlackHole) => self.relay.tear(),
             (Some(server), _) => (&mut &*server).write_all(chunk)?,
         }
@@ -209,25 +209,18 @@ impl<'a> Way<'a> {
     }
 
     /// Passes bytes that complete so many replies, as the fault allows; returns whether to go on.
-    fn send(&mut self, bytes: &[u8], replies: usize) -> io::Result<bool> {
-        let mut client = &self.relay.client;
-        while !bytes.is_empty() && !self.relay.is_closed() {
-            let (fault, changes) = self.shared.fault();
-            match fault {
-                Fault::BlackHole => {
-                    self.relay.tear();
-                    let lost = &self.shared.lost_replies;
-                    lost.fetch_add(replies as u64, SeqCst);
-                    return Ok(true);
-                }
-                Fault::Delay(time) if !self.shared.pause(self.relay, changes, time) => {}
-                Fault::None | Fault::Refuse | Fault::Delay(_) => {
-                    client.write_all(bytes)?;
-                    return Ok(true);
-                }
-            }
+    fn send(&self, bytes: &[u8], replies: usize) -> io::Result<bool> {
+        if self.relay.is_closed() {
+            return Ok(false);
         }
-        Ok(!self.relay.is_closed())
+        if self.shared.fault() == Fault::BlackHole {
+            self.relay.tear();
+            let lost = &self.shared.lost_replies;
+            lost.fetch_add(replies as u64, SeqCst);
+        } else {
+            (&self.relay.client).write_all(bytes)?;
+        }
+        Ok(true)
     }
 }
 
@@ -236,19 +229,6 @@ fn start_of(index: usize, first: usize, frames: &[Frame]) -> Option<usize> {
     match index.saturating_sub(first) {
         0 => Some(0),
         skipped => frames.get(skipped - 1).map(|frame| frame.end),
-    }
-}
-
-fn settled(shared: &Shared, relay: &Relay) -> Fault {
-    loop {
-        match shared.fault() {
-            (Fault::Delay(time), changes) if !relay.is_closed() => {
-                if shared.pause(relay, changes, time) {
-                    return Fault::Delay(time);
-                }
-            }
-            (fault, _) => return fault,
-        }
     }
 }
 

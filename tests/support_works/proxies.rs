@@ -1,24 +1,7 @@
 //! Proxies, and a port that nobody answers at.
 
-use std::time::Instant;
-
 use super::*;
 use support::{BlackHole, Fault, RawSession, ZooKeeper, wait_until};
-
-#[test]
-fn delay_holds_back_both_directions_until_it_is_lifted() {
-    let (_server, proxy) = server_with_proxy();
-    let mut wire = Wire::open(&proxy);
-    proxy.set(Fault::Delay(Duration::from_millis(50)));
-    let start = Instant::now();
-    assert_eq!(wire.ask(&["PING"]), "+PONG");
-    assert!(start.elapsed() >= Duration::from_millis(100));
-    proxy.set(Fault::Delay(PATIENCE * 100));
-    wire.send(&["PING"]);
-    assert!(wire.is_silent());
-    proxy.set(Fault::None);
-    assert_eq!(wire.line(), "+PONG");
-}
 
 #[test]
 fn black_hole_swallows_requests_and_hides_ends() {

@@ -83,37 +83,8 @@ pub(crate) fn used(line: &[Mode]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Standing::{Behind, BehindSome, Holds};
     use super::*;
     use crate::base::random::for_any;
-
-    const X: Mode = Mode::Exclusive;
-    const R: Mode = Mode::Shared;
-
-    fn permits(count: u32) -> Mode {
-        Mode::Permits { count, of: 4 }
-    }
-
-    #[test]
-    fn those_ahead_decide() {
-        for (ahead, mode, expected) in [
-            (&[][..], X, Holds),
-            (&[X], X, Behind(0)),
-            (&[R, R], X, Behind(1)),
-            (&[R, R], R, Holds),
-            (&[R, X, R], R, Behind(1)),
-            (&[X, X], R, Behind(1)),
-            (&[], permits(4), Holds),
-            (&[], permits(5), BehindSome),
-            (&[permits(1), permits(2)], permits(1), Holds),
-            (&[permits(1), permits(2)], permits(2), BehindSome),
-            (&[permits(2), X], permits(1), Behind(1)),
-            (&[permits(1)], R, Behind(0)),
-            (&[R], permits(1), Behind(0)),
-        ] {
-            assert_eq!(standing(ahead, mode), expected, "{ahead:?} {mode:?}");
-        }
-    }
 
     #[test]
     fn tokens_of_a_revision_are_below_those_of_the_next() {

@@ -363,22 +363,3 @@ fn conflict(name: &str, keys: &[Key], reason: &str) -> Error {
         reason: reason.to_owned(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_answers_are_no_grant() {
-        let acquired = |value| acquired(value, Duration::from_millis);
-        for value in [
-            Value::Nil,
-            Value::Int(-5),
-            Value::Okay,
-            Value::Array(vec![]),
-            Value::Array(vec![Value::Int(5), Value::Okay]),
-        ] {
-            assert_eq!(acquired(value), None);
-        }
-    }
-}

@@ -6,7 +6,6 @@ mod confirmed;
 mod forgotten;
 mod inboxes;
 mod moves;
-mod old_maps;
 mod opening;
 mod operating;
 mod rights;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crosslock::{Error, Locker};
-use support::{BlackHole, Cluster, RedisServer, Setup, wait_until, within};
+use support::{BlackHole, RedisServer, Setup, wait_until, within};
 
-use super::{PATIENCE, cause, held, millis, name_on, open, shared, slot};
+use super::{PATIENCE, held, name_on, open, shared, slot};
 
 /// The connect timeout of these tests.
 const CONNECT: Duration = Duration::from_millis(600);
@@ -54,16 +54,11 @@ fn servers_that_are_no_nodes_are_told_with_the_url_to_use() {
     drop(held(&builder(&url).build().expect("open"), "any"));
 }
 
-/// A cluster whose nodes tell each other's hosts so.
-fn telling(endpoint: &str) -> Cluster {
-    let setup = Setup::new().calm();
-    let setup = setup.config("cluster-preferred-endpoint-type", endpoint);
-    setup.cluster()
-}
-
 #[test]
 fn nodes_without_a_known_host_are_where_the_one_asked_is() {
-    let cluster = telling("unknown-endpoint");
+    let setup = Setup::new().calm();
+    let setup = setup.config("cluster-preferred-endpoint-type", "unknown-endpoint");
+    let cluster = setup.cluster();
     let locker = open(&cluster);
     for node in 0..3 {
         let name = name_on(&cluster, node, 0);
@@ -72,14 +67,4 @@ fn nodes_without_a_known_host_are_where_the_one_asked_is() {
         cluster.move_slot(slot(&name), (node + 1) % 3);
         drop(held(&locker, &name));
     }
-}
-
-#[test]
-fn nodes_at_unknown_hosts_end_calls_in_time() {
-    let cluster = telling("hostname");
-    let locker = open(&cluster);
-    let name = name_on(&cluster, 0, 0);
-    let failed = locker.try_lock_for(&name, millis(300));
-    let told = cause(&failed.expect_err("nobody knows where"));
-    assert!(told.contains("slot"), "{told}");
 }

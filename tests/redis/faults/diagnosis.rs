@@ -42,28 +42,6 @@ fn server_that_keeps_everything_is_fine() {
 }
 
 #[test]
-fn each_way_to_lose_locks_is_weak() {
-    let start = |settings: &[(&str, &str)]| {
-        let builder = RedisServer::builder().append_only();
-        let with =
-            |builder: support::Builder, (name, value): &(&str, &str)| builder.config(name, value);
-        settings.iter().fold(builder, with).start()
-    };
-    let evicts = [("maxmemory", "64mb"), ("maxmemory-policy", "allkeys-lru")];
-    let (forgets, evicts) = (start(&[("appendonly", "no")]), start(&evicts));
-    assert_eq!(verdict(&diagnosed(&forgets.url()), "persistence"), "weak");
-    assert_eq!(verdict(&diagnosed(&evicts.url()), "eviction"), "weak");
-    let primary = start(&[]);
-    let _replica = RedisServer::builder().replica_of(primary.port()).start();
-    wait_until("the replica", PATIENCE, || {
-        primary.info("connected_slaves").as_deref() == Some("1")
-    });
-    let findings = diagnosed(&primary.url());
-    assert_eq!(verdict(&findings, "replication"), "weak");
-    assert!(found(&findings, "replication").found.contains("1 replica"));
-}
-
-#[test]
 fn what_is_hidden_is_unknown() {
     let builder = RedisServer::builder()
         .append_only()

@@ -1,8 +1,7 @@
-//! `min_replicas`: what comes of each call when too few replicas have what it wrote, and what replicas don't give.
+//! `min_replicas`: what comes of each call when too few replicas have what it wrote.
 
 #![cfg(feature = "redis")]
 
-mod counterexample;
 mod denials;
 mod hand_off;
 mod leases;

@@ -11,9 +11,6 @@ pub use server::Server;
 pub use set::ServerSet;
 
 use std::fmt::Debug;
-use std::sync::Arc;
-
-use crate::peers::Peers;
 
 /// A kind of servers, and what it has to know of each of its own.
 pub trait Kind: Debug + Sized {
@@ -28,13 +25,10 @@ pub trait Kind: Debug + Sized {
 
 const ATTEMPTS: usize = 30;
 
-/// Starts so many by `launch`, and waits until all are ready. If a port is taken meanwhile, all are started anew.
-pub(super) fn start<K: Kind>(
-    count: usize,
-    launch: impl Fn(&Arc<Peers>) -> Vec<Server<K>>,
-) -> Vec<Server<K>> {
+/// Starts servers by `launch`, and waits until all are ready. If a port is taken meanwhile, all are started anew.
+pub(super) fn start<K: Kind>(launch: impl Fn() -> Vec<Server<K>>) -> Vec<Server<K>> {
     let servers = (0..ATTEMPTS).find_map(|_| {
-        let servers = launch(&Arc::new(Peers::of(count)));
+        let servers = launch();
         let ready = servers.iter().all(|server| server.wait().is_ok());
         ready.then_some(servers)
     });

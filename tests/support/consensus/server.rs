@@ -2,39 +2,27 @@
 
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::sync::Arc;
 
 use super::Kind;
 use super::front::{Front, local};
+use crate::Proxy;
 use crate::daemon::{Daemon, PortTaken};
-use crate::peers::Peers;
-use crate::{Fault, Proxy};
 
 /// A server with a directory and ports of its own: a [`Daemon`] to kill, stop and continue. Dropping it kills it, and
 /// removes the directory.
 #[derive(Debug)]
 pub struct Server<K> {
     daemon: Daemon,
-    index: usize,
     front: Front,
-    peers: Arc<Peers>,
     pub(crate) kind: K,
 }
 
 impl<K: Kind> Server<K> {
-    /// Takes what was just started: the server `index` of those `peers`.
-    pub(crate) fn of(
-        kind: K,
-        daemon: Daemon,
-        front: Front,
-        (index, peers): (usize, &Arc<Peers>),
-    ) -> Self {
-        peers.started(index, daemon.pid());
+    /// Takes what was just started.
+    pub(crate) fn of(kind: K, daemon: Daemon, front: Front) -> Self {
         Self {
             daemon,
-            index,
             front,
-            peers: Arc::clone(peers),
             kind,
         }
     }
@@ -84,19 +72,8 @@ impl<K: Kind> Server<K> {
 
     /// Starts it again with what it has on disk, and waits until it serves clients; kills it before if it runs.
     pub fn restart(&self) {
-        self.launch_again();
-        self.wait().expect("its ports are still free");
-    }
-
-    /// The same without waiting, for one of several that are down.
-    pub fn launch_again(&self) {
         self.daemon.relaunch();
-        self.peers.started(self.index, self.pid());
-    }
-
-    #[track_caller]
-    pub(super) fn hears(&self, other: &Self, fault: Fault) {
-        self.front.hears(other.index, fault);
+        self.wait().expect("its ports are still free");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Kind, Server};
-use crate::{Fault, eventually};
+use crate::eventually;
 
 const SETTLES_WITHIN: Duration = Duration::from_secs(60);
 
@@ -62,37 +62,5 @@ impl<K: Kind> ServerSet<K> {
 
     fn leader_now(&self) -> Option<usize> {
         K::leader(&self.members)
-    }
-
-    /// Cuts two off from each other: neither hears anything of the other any more, but in ZooKeeper who votes for whom.
-    /// Clients aren't touched.
-    #[track_caller]
-    pub fn cut(&self, one: usize, other: usize) {
-        self.link(one, other, Fault::BlackHole);
-    }
-
-    #[track_caller]
-    pub fn join(&self, one: usize, other: usize) {
-        self.link(one, other, Fault::None);
-    }
-
-    #[track_caller]
-    pub fn isolate(&self, index: usize) {
-        self.others(index).for_each(|other| self.cut(index, other));
-    }
-
-    #[track_caller]
-    pub fn take_back(&self, index: usize) {
-        self.others(index).for_each(|other| self.join(index, other));
-    }
-
-    fn others(&self, index: usize) -> impl Iterator<Item = usize> {
-        (0..self.members.len()).filter(move |other| *other != index)
-    }
-
-    fn link(&self, one: usize, other: usize, fault: Fault) {
-        let (one, other) = (&self.members[one], &self.members[other]);
-        one.hears(other, fault);
-        other.hears(one, fault);
     }
 }

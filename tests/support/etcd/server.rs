@@ -8,7 +8,6 @@ use super::{gateway, program};
 use crate::certificates;
 use crate::consensus::{Front, Kind, Server, ServerSet};
 use crate::daemon::{Daemon, fast_dir};
-use crate::peers::Peers;
 
 pub type Etcd = Server<EtcdKind>;
 
@@ -33,7 +32,6 @@ impl Etcd {
         setup: &Arc<EtcdSetup>,
         (name, cluster): (&str, &str),
         front: Front,
-        place: (usize, &Arc<Peers>),
     ) -> Self {
         let dir = fast_dir("etcd");
         if setup.tls {
@@ -45,7 +43,7 @@ impl Etcd {
             setup: Arc::clone(setup),
         };
         let daemon = Daemon::launch(dir, program(), arguments);
-        Self::of(kind, daemon, front, place)
+        Self::of(kind, daemon, front)
     }
 
     pub fn ca_file(&self) -> PathBuf {

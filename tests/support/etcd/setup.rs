@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::{Etcd, EtcdCluster, calls};
 use crate::consensus::{self, Front, local};
 use crate::frames::Protocol;
-use crate::peers::Peers;
 
 /// A user who may do everything, and one who may do everything with keys; name and password.
 pub(super) const ROOT: (&str, &str) = ("root", "root-3f1a");
@@ -51,7 +50,7 @@ impl EtcdSetup {
         self.tls()
     }
 
-    /// Puts a proxy in front of each server for its clients, and one for the other servers.
+    /// Puts a proxy in front of each server for its clients.
     pub fn proxies(mut self) -> Self {
         self.proxied = true;
         self
@@ -74,41 +73,36 @@ impl EtcdSetup {
 
     fn start_members(self, count: usize) -> Vec<Etcd> {
         let setup = Arc::new(self);
-        let members = consensus::start(count, |peers| setup.launch(count, peers));
+        let members = consensus::start(|| setup.launch(count));
         if setup.login {
             calls::demand_login(&members[0]);
         }
         members
     }
 
-    fn launch(self: &Arc<Self>, count: usize, peers: &Arc<Peers>) -> Vec<Etcd> {
-        let fronts: Vec<_> = (0..count).map(|_| self.front(peers)).collect();
+    fn launch(self: &Arc<Self>, count: usize) -> Vec<Etcd> {
+        let front = |_| Front::new(1, Protocol::Http, self.tls, self.proxied);
+        let fronts: Vec<_> = (0..count).map(front).collect();
         // So that none takes another test's for one of its own.
         let token = format!("{:016x}", RandomState::new().hash_one(0));
         let name = |index: usize| format!("{token}-{index}");
         let members = fronts.iter().enumerate();
         let members = members.map(|(index, front)| format!("{}={}", name(index), told(front)));
         let cluster = members.collect::<Vec<_>>().join(",");
-        let launch = |(index, front): (usize, Front)| {
-            Etcd::launch(self, (&name(index), &cluster), front, (index, peers))
-        };
+        let launch =
+            |(index, front): (usize, Front)| Etcd::launch(self, (&name(index), &cluster), front);
         fronts.into_iter().enumerate().map(launch).collect()
-    }
-
-    fn front(&self, peers: &Arc<Peers>) -> Front {
-        let peers = self.proxied.then_some(peers);
-        Front::new(1, Protocol::Http, self.tls, peers)
     }
 
     pub(super) fn arguments(&self, name: &str, cluster: &str, front: &Front) -> Vec<String> {
         let token = name.split('-').next().unwrap_or_default();
-        let (peers, clients) = (front.listens().map(http), client_urls(front));
+        let clients = client_urls(front);
         let mut all = vec![
             format!("--name={name}"),
             "--data-dir=data".to_owned(),
             format!("--initial-cluster={cluster}"),
             format!("--initial-cluster-token={token}"),
-            format!("--listen-peer-urls={}", peers.collect::<String>()),
+            format!("--listen-peer-urls={}", told(front)),
             format!("--initial-advertise-peer-urls={}", told(front)),
             format!("--listen-client-urls={clients}"),
             format!("--advertise-client-urls={}", http(front.own)),
@@ -128,7 +122,7 @@ impl EtcdSetup {
 }
 
 fn told(front: &Front) -> String {
-    front.told().map(http).collect()
+    front.between.iter().copied().map(http).collect()
 }
 
 fn client_urls(front: &Front) -> String {

@@ -232,9 +232,7 @@ impl Cluster {
 }
 
 fn meet(node: &Member, other: &Member) {
-    let (port, bus) = (
-        other.public_port().to_string(),
-        other.public_bus_port().to_string(),
-    );
+    let (port, bus) = (other.public_port(), other.bus_port());
+    let (port, bus) = (port.to_string(), bus.to_string());
     node.query::<()>(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
 }

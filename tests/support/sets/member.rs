@@ -20,8 +20,6 @@ struct Front {
     /// The server connects from this address, by which the others' proxies know it.
     source: Ipv4Addr,
     proxy: Proxy,
-    /// For the other nodes of its cluster.
-    bus: Option<Proxy>,
 }
 
 /// How a server tells where it can be reached.
@@ -66,23 +64,9 @@ impl Member {
     /// Cuts this and `other` off from each other: neither hears anything of the other any more. Clients aren't touched.
     #[track_caller]
     pub fn cut_from(&self, other: &Member) {
-        self.link(other, Fault::BlackHole);
-    }
-
-    #[track_caller]
-    pub fn join(&self, other: &Member) {
-        self.link(other, Fault::None);
-    }
-
-    /// Returns the port of the cluster's other nodes that everyone is told.
-    pub(super) fn public_bus_port(&self) -> u16 {
-        let bus = self.front.as_ref().and_then(|front| front.bus.as_ref());
-        bus.map_or_else(|| self.bus_port(), |proxy| proxy.addr().port())
-    }
-
-    fn link(&self, other: &Member, fault: Fault) {
-        self.front().meet(other.front().source, fault);
-        other.front().meet(self.front().source, fault);
+        for (one, other) in [(self, other), (other, self)] {
+            one.proxy().set_from(other.front().source, Fault::BlackHole);
+        }
     }
 
     fn front(&self) -> &Front {
@@ -101,9 +85,6 @@ impl Member {
     fn open_front(&self) {
         let Some(front) = &self.front else { return };
         front.proxy.point_to(self.own_addr());
-        if let Some(bus) = &front.bus {
-            bus.point_to((Ipv4Addr::LOCALHOST, self.bus_port()).into());
-        }
     }
 }
 
@@ -124,7 +105,6 @@ impl Front {
         Self {
             source: Ipv4Addr::new(127, 0, 0, last),
             proxy: Proxy::start(nowhere),
-            bus: (kind == Kind::Node).then(|| Proxy::start(nowhere)),
         }
     }
 
@@ -145,18 +125,10 @@ impl Front {
                 } else {
                     "cluster-announce-port"
                 };
-                let bus = self.bus.as_ref().expect("a node has one").addr().port();
                 builder
                     .config("cluster-announce-ip", &host)
                     .config(name, &port)
-                    .config("cluster-announce-bus-port", &bus.to_string())
             }
-        }
-    }
-
-    fn meet(&self, source: Ipv4Addr, fault: Fault) {
-        for proxy in [Some(&self.proxy), self.bus.as_ref()].into_iter().flatten() {
-            proxy.set_from(source, fault);
         }
     }
 }

@@ -13,9 +13,9 @@ use crate::{admin, wait_until};
 #[derive(Debug)]
 pub struct Migration<'a> {
     cluster: &'a Cluster,
-    pub slot: u16,
-    pub from: usize,
-    pub to: usize,
+    slot: u16,
+    from: usize,
+    to: usize,
 }
 
 impl Cluster {
@@ -88,7 +88,7 @@ impl Migration<'_> {
         self.set_slot(self.from, &["MIGRATING", &self.cluster.id(self.to)]);
     }
 
-    pub fn keys(&self) -> Vec<String> {
+    fn keys(&self) -> Vec<String> {
         let slot = self.slot.to_string();
         self.node(self.from)
             .query(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"])
@@ -132,12 +132,6 @@ impl Migration<'_> {
             // A master whose last slot has gone becomes a replica of the new owner, as soon as it hears of it.
             assert!(done.is_ok() || !self.cluster.is_master(other), "{done:?}");
         }
-    }
-
-    /// Takes back that the slot is on its way (`SETSLOT STABLE`), at both ends.
-    pub fn cancel(&self) {
-        self.set_slot(self.from, &["STABLE"]);
-        self.set_slot(self.to, &["STABLE"]);
     }
 
     fn node(&self, index: usize) -> &Member {

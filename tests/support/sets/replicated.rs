@@ -2,7 +2,7 @@
 
 use super::PATIENCE;
 use super::member::Member;
-use super::setup::{Setup, hosts};
+use super::setup::Setup;
 use crate::wait_until;
 
 /// A master, which is member 0, and replicas; dropping it kills all of them.
@@ -19,9 +19,11 @@ impl Replicated {
 
     pub(super) fn start_with(setup: Setup, replicas: usize) -> Self {
         let members = setup.servers(replicas);
-        let set = Self { setup, members };
-        set.wait_until_caught_up();
-        set
+        wait_until_caught_up(&members);
+        wait_until("the replicas to confirm", PATIENCE, || {
+            members[0].is_confirmed_by(replicas).unwrap_or(false)
+        });
+        Self { setup, members }
     }
 
     /// Returns the server `index`; 0 was started as the master.
@@ -33,63 +35,14 @@ impl Replicated {
         &self.members
     }
 
-    /// Returns the first that runs and takes itself for a master.
-    #[track_caller]
-    pub fn master(&self) -> usize {
-        let is_master = |index: &usize| self.role(*index).as_deref() == Some("master");
-        let mut all = 0..self.members.len();
-        all.find(is_master).expect("one of them is a master")
-    }
-
-    pub fn role(&self, index: usize) -> Option<String> {
-        role(&self.members[index])
-    }
-
     pub fn url(&self, index: usize) -> String {
         let member = &self.members[index];
         let (scheme, host) = (self.setup.scheme(""), member.public_addr());
         format!("{scheme}{host}/{}", self.setup.parameters(member))
     }
-
-    pub fn hosts(&self) -> String {
-        hosts(&self.members)
-    }
-
-    pub fn promote(&self, index: usize) {
-        self.members[index].query::<()>(&["REPLICAOF", "NO", "ONE"]);
-    }
-
-    /// Makes the server a replica of `master`, without waiting until it has caught up.
-    pub fn follow(&self, index: usize, master: usize) {
-        let port = self.members[master].public_port().to_string();
-        self.members[index].query::<()>(&["REPLICAOF", "127.0.0.1", &port]);
-    }
-
-    /// Cuts the link between two servers: each takes the other for silent, while clients reach both.
-    #[track_caller]
-    pub fn cut(&self, one: usize, other: usize) {
-        self.members[one].cut_from(&self.members[other]);
-    }
-
-    #[track_caller]
-    pub fn join(&self, one: usize, other: usize) {
-        self.members[one].join(&self.members[other]);
-    }
-
-    /// Waits until all servers that run, but the master, are its replicas and have all that it has.
-    #[track_caller]
-    pub fn wait_until_caught_up(&self) {
-        wait_until_caught_up(&self.members);
-        let running = self.members.iter().filter(|member| member.is_running());
-        let replicas = running.count() - 1;
-        let master = &self.members[self.master()];
-        wait_until("the replicas to confirm", PATIENCE, || {
-            master.is_confirmed_by(replicas).unwrap_or(false)
-        });
-    }
 }
 
-pub(super) fn role(member: &Member) -> Option<String> {
+fn role(member: &Member) -> Option<String> {
     if !member.is_running() {
         return None;
     }

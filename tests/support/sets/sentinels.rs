@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::PATIENCE;
 use super::member::Member;
-use super::replicated::{role, wait_until_caught_up, wait_until_master};
+use super::replicated::{wait_until_caught_up, wait_until_master};
 use super::setup::{Setup, hosts};
 use crate::{eventually, wait_until};
 
@@ -81,11 +81,6 @@ impl SentinelSet {
         let views = self.running().filter_map(|sentinel| self.view(sentinel));
         let newest = views.max_by_key(|(epoch, _)| *epoch);
         newest.expect("a sentinel knows the master").1
-    }
-
-    /// Returns what the server says it is, `master` or `slave`, or `None` if it doesn't run.
-    pub fn role(&self, index: usize) -> Option<String> {
-        role(&self.members[index])
     }
 
     #[track_caller]

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::jars;
@@ -10,7 +9,6 @@ use super::session::{CONNECTION_LOSS, NO_NODE, PATIENCE, RawSession};
 use super::setup::ZooKeeperSetup;
 use crate::consensus::{Front, Kind, Server, ServerSet};
 use crate::daemon::{Daemon, fast_dir};
-use crate::peers::Peers;
 use crate::wait_until;
 
 /// Short, so that one which hangs doesn't keep a test from asking the others.
@@ -40,10 +38,10 @@ impl ZooKeeper {
         setup: &ZooKeeperSetup,
         members: &[String],
         front: Front,
-        place: (usize, &Arc<Peers>),
+        index: usize,
     ) -> Self {
         let dir = fast_dir("zookeeper");
-        setup.write(dir.path(), place.0, &front, members);
+        setup.write(dir.path(), index, &front, members);
         let main = match members.len() {
             1 => "ZooKeeperServerMain",
             _ => "quorum.QuorumPeerMain",
@@ -53,7 +51,7 @@ impl ZooKeeper {
             tls: setup.tls,
             client_certificates: setup.client_certificates,
         };
-        Self::of(kind, daemon, front, place)
+        Self::of(kind, daemon, front)
     }
 
     /// Returns `standalone`, `leader` or `follower`, or nothing if it serves nobody.

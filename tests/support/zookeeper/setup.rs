@@ -3,14 +3,12 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Ensemble, ZooKeeper};
 use crate::certificates;
 use crate::consensus::{self, Front};
 use crate::frames::Protocol;
-use crate::peers::Peers;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -74,25 +72,18 @@ impl ZooKeeperSetup {
     }
 
     fn start_members(self, count: usize) -> Vec<ZooKeeper> {
-        consensus::start(count, |peers| self.launch(count, peers))
+        consensus::start(|| self.launch(count))
     }
 
-    fn launch(&self, count: usize, peers: &Arc<Peers>) -> Vec<ZooKeeper> {
-        let fronts: Vec<_> = (0..count).map(|_| self.front(peers)).collect();
-        let others: Vec<_> = fronts.iter().map(|front| at(front.told())).collect();
-        let launch = |(index, front): (usize, Front)| {
-            let mut all = others.clone();
-            // It listens at what stands here.
-            all[index] = at(front.listens());
-            ZooKeeper::launch(self, &all, front, (index, peers))
-        };
-        fronts.into_iter().enumerate().map(launch).collect()
-    }
-
-    fn front(&self, peers: &Arc<Peers>) -> Front {
-        let peers = self.proxied.then_some(peers);
-        // One for the leader's words, and one for elections.
-        Front::new(2, Protocol::ZooKeeper, self.tls, peers)
+    fn launch(&self, count: usize) -> Vec<ZooKeeper> {
+        // One port for the leader's words, and one for elections.
+        let front = |_| Front::new(2, Protocol::ZooKeeper, self.tls, self.proxied);
+        let fronts: Vec<_> = (0..count).map(front).collect();
+        let all: Vec<_> = fronts.iter().map(|front| at(&front.between)).collect();
+        let fronts = fronts.into_iter().enumerate();
+        fronts
+            .map(|(index, front)| ZooKeeper::launch(self, &all, front, index))
+            .collect()
     }
 
     pub(super) fn write(&self, dir: &Path, index: usize, front: &Front, members: &[String]) {
@@ -143,8 +134,7 @@ impl ZooKeeperSetup {
     }
 }
 
-fn at(ports: impl Iterator<Item = u16>) -> String {
-    let mut text = String::from("127.0.0.1");
-    ports.for_each(|port| text += &format!(":{port}"));
-    text
+fn at(ports: &[u16]) -> String {
+    let ports: String = ports.iter().map(|port| format!(":{port}")).collect();
+    format!("127.0.0.1{ports}")
 }

@@ -13,6 +13,7 @@ fn keys_are_as_documented() {
         ("", "counter", "counter", "{counter}"),
         ("", "{user}:1", "{user}:1", "{user}:1"),
         ("", "{user}", "{user}", "{user}:"),
+        ("", "{}x", "{}x", "{{}x}"),
     ] {
         let kinds = [
             "fence",

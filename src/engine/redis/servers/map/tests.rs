@@ -65,6 +65,8 @@ fn highest_claim_is_believed_whoever_answers_first() {
     assert_eq!(after(&[claim((2, 9), true)]), [2]);
     assert_eq!(after(&[claim((1, 8), true), claim((2, 9), false)]), [2]);
     assert_eq!(after(&[new, old]), [2]);
+    // Nodes that were cut off answer first, and alone.
+    assert_eq!(after(&[claim((2, 7), true), claim((2, 7), true)]), [1]);
     // Without epochs, the node to which the cluster is down isn't believed.
     let mut map = map();
     hear(&mut map, &[claim((1, 0), false), claim((2, 0), true)], 2);
