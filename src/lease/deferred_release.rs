@@ -105,8 +105,8 @@ impl DeferredReleases {
         }
     }
 
-    /// Tries the last one once, in the thread that leaves it. Another thread is tried with the next one, which may never
-    /// come.
+    /// Tries the last one once, in the thread that leaves it. Another thread is tried with the next one, which may
+    /// never come.
     fn do_without_thread(&self) {
         let last = self.0.queue.lock().waiting.pop_back();
         let Some((release, over)) = last else { return };

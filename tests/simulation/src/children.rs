@@ -51,8 +51,8 @@ pub fn on_all(work: impl Fn() -> bool + Sync) {
     });
 }
 
-/// Keeps this thread, and the children that it starts, on one processor: a world whose threads all run on one takes half
-/// the time.
+/// Keeps this thread, and the children that it starts, on one processor: a world whose threads all run on one takes
+/// half the time.
 pub fn stay_on_processor(number: usize) {
     let Ok(allowed) = rustix::thread::sched_getaffinity(None) else {
         return;
