@@ -206,8 +206,8 @@ pub(crate) struct Capabilities {
     pub(crate) shards: u16,
     /// Whether a lease ends with its ttl by itself. Otherwise it ends with its process.
     pub(crate) leases_expire: bool,
-    /// Whether all that an owner has is dropped when it has been silent for its ttl. Otherwise it may stay for as long as
-    /// its process lives.
+    /// Whether all that an owner has is dropped when it has been silent for its ttl. Otherwise it may stay for as long
+    /// as its process lives.
     pub(crate) silence_ends_all: bool,
     /// By how much less than its ttl a lease is valid, because servers whose clocks differ may take each other's place.
     pub(crate) clock_skew: Duration,
