@@ -8,7 +8,7 @@ use crosslock_world::service::{Connection, Done, Host};
 
 use super::channels::{Sort, deliver};
 use super::keyspace::{Bytes, Entry, Value};
-use super::reply::{Input, Reply, Words};
+use super::reply::{Reply, Words, first};
 use super::scripts::Scripts;
 use super::state::{Address, From, State};
 use super::table::Does;
@@ -37,7 +37,7 @@ pub(super) struct Record {
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
-    input: Input,
+    input: Bytes,
     /// Whose rights to channels are counted.
     pub(super) user: Option<Bytes>,
     /// Up to where its own commands have written.
@@ -121,7 +121,7 @@ impl Node {
 
     pub(super) fn received(&mut self, client: Connection, bytes: &[u8]) {
         if let Some(known) = self.clients.get_mut(&client) {
-            known.input.add(bytes);
+            known.input.extend_from_slice(bytes);
             self.go_on(client);
         }
     }
@@ -133,10 +133,13 @@ impl Node {
         while let Some(known) = self.clients.get_mut(&client)
             && known.waits.is_none()
         {
-            match known.input.next() {
+            match first(&known.input) {
                 Ok(None) => break,
-                Ok(Some(words)) => answers.extend(self.carry_out(client, &words).bytes()),
-                Err(_) => {
+                Ok(Some((words, length))) => {
+                    known.input.drain(..length);
+                    answers.extend(self.carry_out(client, &words).bytes());
+                }
+                Err(()) => {
                     answers.extend(Reply::error("ERR Protocol error").bytes());
                     is_over = true;
                     break;
