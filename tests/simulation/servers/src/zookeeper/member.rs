@@ -67,23 +67,14 @@ pub(super) struct Tracked {
 
 #[derive(Debug)]
 pub(super) enum Pending {
-    Proposal(Proposal),
+    Proposal(Transaction),
     /// It is answered behind the proposals that were there before it.
     Sync(Host, Connection),
 }
 
-/// What a server wants to have done, or what was agreed on.
-#[derive(Clone, Debug)]
-pub(super) struct Proposal {
-    pub(super) at: Host,
-    /// Who is to be answered there.
-    pub(super) connection: Option<Connection>,
-    pub(super) transaction: Transaction,
-}
-
 #[derive(Debug)]
 pub(super) enum ToLeader {
-    Propose(Proposal),
+    Propose(Transaction),
     Sync(Connection),
     /// Somebody goes on with a session there.
     Validate {
@@ -95,7 +86,7 @@ pub(super) enum ToLeader {
 
 #[derive(Debug)]
 pub(super) enum FromLeader {
-    Commit(Proposal),
+    Commit(Transaction),
     Synced(Connection),
     Validated {
         connection: Connection,

@@ -10,7 +10,7 @@ mod answers;
 mod apply;
 mod change;
 mod client;
-mod jute;
+pub mod jute;
 mod leader;
 mod member;
 mod quorum;
@@ -121,7 +121,7 @@ impl ZooKeeper {
         let member = &mut self.members[at];
         if let Some(message) = pop_due(&mut member.from_leader, io.now) {
             match message {
-                FromLeader::Commit(committed) => self.carry_out(io, at, committed),
+                FromLeader::Commit(committed) => self.carry_out(io, at, &committed),
                 FromLeader::Synced(connection) => {
                     self.answer_ordered(io, connection, Ok(Vec::new()));
                 }
@@ -195,7 +195,6 @@ impl Service for ZooKeeper {
     fn fault(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
         match fault {
             Fault::Kill => self.kill(io, at),
-            Fault::Start { .. } if self.members.len() == 1 => self.make_leader(io.now, at),
             Fault::Pause => {
                 if let Role::Following(_) = self.members[at].role {
                     let leaves_at = &mut self.members[at].leaves_at;
@@ -217,10 +216,7 @@ impl Service for ZooKeeper {
     }
 
     fn own_faults(&self) -> &'static [&'static str] {
-        match self.members.len() {
-            1 => &[],
-            _ => &["election"],
-        }
+        &["election"]
     }
 
     fn contents(&self) -> Vec<String> {
