@@ -1,13 +1,15 @@
 //! A server to run scripts on: a real one, or the simulated one, which has to do the same.
 
+use std::net::SocketAddr;
+
 use crosslock_servers::redis::Redis;
-use crosslock_servers::serve::{Served, serve};
+use crosslock_servers::serve::serve;
 use redis::{Client, Connection};
 use support::RedisServer;
 
 pub enum Place {
     Real(RedisServer),
-    Simulated(Served),
+    Simulated(SocketAddr),
 }
 
 impl Place {
@@ -16,15 +18,15 @@ impl Place {
     }
 
     pub fn simulated() -> Self {
-        let served = serve(Redis::single());
-        Place::Simulated(served.expect("a port"))
+        let address = serve(Redis::single());
+        Place::Simulated(address.expect("a port"))
     }
 
     pub fn connection(&self) -> Connection {
         match self {
             Place::Real(server) => server.connection(),
-            Place::Simulated(served) => {
-                let url = format!("redis://{}/", served.address());
+            Place::Simulated(address) => {
+                let url = format!("redis://{address}/");
                 let client = Client::open(url).expect("a URL");
                 client.get_connection().expect("connect")
             }

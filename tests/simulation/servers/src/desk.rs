@@ -101,17 +101,6 @@ impl<S: Service> Desk<S> {
         }
     }
 
-    /// One of the service's own.
-    ///
-    /// # Panics
-    ///
-    /// If it has none of that name.
-    pub fn own_fault(&mut self, at: Host, name: &str) {
-        let mut all = self.service.own_faults().iter();
-        let which = all.position(|one| *one == name).expect("a fault");
-        self.fault(at, Fault::Own(which));
-    }
-
     /// Whether the host is told of anything.
     pub fn is_up(&self, at: Host) -> bool {
         !self.stopped.contains_key(&at)

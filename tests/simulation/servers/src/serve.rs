@@ -2,118 +2,70 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use crosslock_world::service::{Connection, Service};
 
 use crate::desk::Desk;
 
-/// A service with a port. Dropping it ends it.
-#[derive(Debug)]
-pub struct Served {
-    address: SocketAddr,
-    events: Sender<Event>,
+struct Served<S> {
+    desk: Desk<S>,
+    began: Instant,
+    streams: BTreeMap<Connection, TcpStream>,
 }
 
-#[derive(Debug)]
-enum Event {
-    Connected(usize, TcpStream),
-    Received(usize, Vec<u8>),
-    Closed(usize),
-    Ended,
-}
-
-/// Serves a service of one host.
+/// Serves a service of one host, as long as the program runs. It does what is due when more bytes come: so it tells
+/// nobody by itself that a time is over.
 ///
 /// # Errors
 ///
 /// When there is no port.
-pub fn serve<S: Service + 'static>(service: S) -> io::Result<Served> {
+pub fn serve<S: Service + 'static>(service: S) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
-    let (events, received) = mpsc::channel();
-    let ours = events.clone();
-    thread::spawn(move || accept(&listener, &ours));
-    thread::spawn(move || run(Desk::new(service, fastrand::u64(..)), &received));
-    Ok(Served { address, events })
-}
-
-impl Served {
-    /// Where it is.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.events.send(Event::Ended);
-        // It wakes the thread that accepts, which finds that nobody listens to it.
-        drop(TcpStream::connect(self.address));
-    }
-}
-
-fn accept(listener: &TcpListener, events: &Sender<Event>) {
-    for number in 0.. {
-        let Ok((stream, _)) = listener.accept() else {
-            return;
-        };
-        let (events, reading) = (events.clone(), stream.try_clone());
-        // The connection comes before all that it brings.
-        if events.send(Event::Connected(number, stream)).is_err() {
-            return;
+    let mut desk = Desk::new(service, fastrand::u64(..));
+    desk.began = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let (began, streams) = (Instant::now(), BTreeMap::new());
+    let served = Arc::new(Mutex::new(Served {
+        desk,
+        began,
+        streams,
+    }));
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let served = served.clone();
+            thread::spawn(move || read(stream, &served));
         }
-        if let Ok(reading) = reading {
-            thread::spawn(move || read(number, reading, &events));
-        }
-    }
+    });
+    Ok(address)
 }
 
-fn read(number: usize, mut stream: TcpStream, events: &Sender<Event>) {
+fn read<S: Service>(mut stream: TcpStream, served: &Mutex<Served<S>>) -> io::Result<()> {
+    let locked = || served.lock().unwrap_or_else(PoisonError::into_inner);
+    stream.set_nodelay(true)?;
+    let writing = stream.try_clone()?;
+    let connection = locked().desk.connect(0);
+    locked().streams.insert(connection, writing);
     let mut buffer = vec![0; 64 << 10];
     while let Ok(length @ 1..) = stream.read(&mut buffer) {
-        let bytes = buffer[..length].to_vec();
-        if events.send(Event::Received(number, bytes)).is_err() {
-            return;
-        }
+        locked().receive(connection, &buffer[..length]);
     }
-    let _ = events.send(Event::Closed(number));
+    locked().streams.remove(&connection);
+    locked().desk.hang_up(connection);
+    Ok(())
 }
 
-fn run<S: Service>(mut desk: Desk<S>, events: &Receiver<Event>) {
-    let began = Instant::now();
-    desk.began = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    let mut streams: BTreeMap<usize, (Connection, TcpStream)> = BTreeMap::new();
-    loop {
-        let wake = desk.wakes_at().map(|at| at.saturating_sub(began.elapsed()));
-        let event = events.recv_timeout(wake.unwrap_or(Duration::from_secs(3600)));
-        desk.wait(began.elapsed().saturating_sub(desk.now));
-        match event {
-            Ok(Event::Ended) | Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(Event::Connected(number, stream)) => {
-                let _ = stream.set_nodelay(true);
-                streams.insert(number, (desk.connect(0), stream));
-            }
-            Ok(Event::Received(number, bytes)) => {
-                let to = streams.get(&number);
-                to.into_iter().for_each(|(to, _)| desk.send(*to, &bytes));
-            }
-            Ok(Event::Closed(number)) => {
-                let from = streams.get(&number);
-                from.into_iter().for_each(|(from, _)| desk.hang_up(*from));
-            }
+impl<S: Service> Served<S> {
+    fn receive(&mut self, from: Connection, bytes: &[u8]) {
+        let passed = self.began.elapsed().saturating_sub(self.desk.now);
+        self.desk.wait(passed);
+        self.desk.send(from, bytes);
+        for (connection, stream) in &mut self.streams {
+            // A client that is gone needs no answer.
+            let _ = stream.write_all(&self.desk.take(*connection));
         }
-        streams.retain(|_, (connection, stream)| {
-            let _ = stream.write_all(&desk.take(*connection));
-            let is_open = !desk.closed.contains(connection);
-            if !is_open {
-                let _ = stream.shutdown(Shutdown::Both);
-            }
-            is_open
-        });
     }
 }
