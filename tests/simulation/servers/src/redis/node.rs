@@ -12,8 +12,8 @@ use super::reply::{Reply, Words, first};
 use super::scripts::Scripts;
 use super::state::{Address, From, State};
 use super::table::Does;
+use crate::short;
 
-#[derive(Debug)]
 pub(super) struct Node {
     pub(super) state: Box<State>,
     pub(super) scripts: Scripts,
@@ -29,7 +29,6 @@ pub(super) struct Node {
 }
 
 /// What one command has written and published: others see all of it, or nothing.
-#[derive(Debug)]
 pub(super) struct Record {
     changes: Vec<(Bytes, Option<Entry>)>,
     published: Vec<(Sort, Bytes, Bytes)>,
@@ -306,7 +305,7 @@ impl Node {
             let ttl = entry.ends.map(|ends| format!("{} ms", ends - keys.now()));
             let ttl = ttl.unwrap_or_else(|| "no ttl".to_owned());
             let name = String::from_utf8_lossy(key);
-            let (kind, value) = (entry.value.name(), short(&entry.value));
+            let (kind, value) = (entry.value.name(), shown(&entry.value));
             format!("{name} {kind} {value} {ttl}")
         });
         lines.collect()
@@ -319,13 +318,9 @@ fn is_of_channels(name: &[u8]) -> bool {
     name.ends_with(b"SUBSCRIBE") || name == b"PING"
 }
 
-fn short(value: &Value) -> String {
-    const LONGEST: usize = 60;
+fn shown(value: &Value) -> String {
     match value {
-        Value::Text(text) => String::from_utf8_lossy(text)
-            .chars()
-            .take(LONGEST)
-            .collect(),
+        Value::Text(text) => short(text),
         Value::List(list) => format!("{} entries", list.len()),
         Value::Hash(hash) => format!("{} fields", hash.len()),
         Value::Sorted(sorted) => format!("{} members", sorted.len()),

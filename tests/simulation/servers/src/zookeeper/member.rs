@@ -11,7 +11,7 @@ use super::watches::Watches;
 use crate::health::Health;
 
 /// A server.
-#[derive(Debug)]
+#[derive(Default)]
 pub(super) struct Member {
     pub(super) health: Health,
     pub(super) role: Role,
@@ -31,8 +31,9 @@ pub(super) struct Member {
     pub(super) joins_at: Option<Duration>,
 }
 
-#[derive(Debug)]
+#[derive(Default)]
 pub(super) enum Role {
+    #[default]
     /// It serves nobody.
     Looking,
     Following(Host),
@@ -40,7 +41,6 @@ pub(super) enum Role {
 }
 
 /// What only a leader has, and what isn't on a disk.
-#[derive(Debug)]
 pub(super) struct Leadership {
     pub(super) sessions: BTreeMap<i64, Tracked>,
     pub(super) pending: VecDeque<(Duration, Pending)>,
@@ -57,7 +57,6 @@ pub(super) struct Leadership {
 }
 
 /// What a leader knows of a session.
-#[derive(Debug)]
 pub(super) struct Tracked {
     pub(super) ends_at: Duration,
     /// Where its connection is.
@@ -65,14 +64,12 @@ pub(super) struct Tracked {
     pub(super) is_closing: bool,
 }
 
-#[derive(Debug)]
 pub(super) enum Pending {
     Proposal(Transaction),
     /// It is answered behind the proposals that were there before it.
     Sync(Host, Connection),
 }
 
-#[derive(Debug)]
 pub(super) enum ToLeader {
     Propose(Transaction),
     Sync(Connection),
@@ -84,7 +81,6 @@ pub(super) enum ToLeader {
     },
 }
 
-#[derive(Debug)]
 pub(super) enum FromLeader {
     Commit(Transaction),
     Synced(Connection),
@@ -97,16 +93,8 @@ pub(super) enum FromLeader {
 impl Member {
     pub(super) fn new() -> Self {
         Member {
-            health: Health::default(),
-            role: Role::Looking,
-            epoch: 0,
             tree: Tree::new(),
-            watches: Watches::default(),
-            to_leader: VecDeque::new(),
-            from_leader: VecDeque::new(),
-            touched: BTreeMap::new(),
-            leaves_at: None,
-            joins_at: None,
+            ..Member::default()
         }
     }
 
@@ -184,25 +172,21 @@ impl Leadership {
         now: Duration,
         tick: Duration,
     ) -> bool {
-        let Some(tracked) = self
-            .sessions
-            .get_mut(&session)
-            .filter(|one| !one.is_closing)
-        else {
-            return false;
-        };
-        tracked.ends_at = ends_at(now, timeout, tick);
-        true
+        let tracked = self.open(session);
+        tracked
+            .map(|tracked| tracked.ends_at = ends_at(now, timeout, tick))
+            .is_some()
+    }
+
+    fn open(&mut self, session: i64) -> Option<&mut Tracked> {
+        let tracked = self.sessions.get_mut(&session);
+        tracked.filter(|one| !one.is_closing)
     }
 
     /// Why what comes of that session from that server is refused.
     pub(super) fn check(&mut self, session: i64, from: Host) -> Option<i32> {
         use super::jute::error;
-        match self
-            .sessions
-            .get_mut(&session)
-            .filter(|one| !one.is_closing)
-        {
+        match self.open(session) {
             None => Some(error::SESSION_EXPIRED),
             Some(tracked) => {
                 let is_moved = *tracked.owner.get_or_insert(from) != from;

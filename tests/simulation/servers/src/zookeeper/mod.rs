@@ -31,7 +31,7 @@ const SYNC_LIMIT: u32 = 20;
 const SWEEPS_EACH: Duration = Duration::from_secs(60);
 
 /// Servers of ZooKeeper.
-#[derive(Debug)]
+#[derive(Default)]
 pub struct ZooKeeper {
     tick: Duration,
     members: Vec<Member>,
@@ -64,10 +64,7 @@ impl ZooKeeper {
         let mut ensemble = ZooKeeper {
             tick,
             members: (0..members).map(|_| Member::new()).collect(),
-            clients: BTreeMap::new(),
-            sessions: 0,
-            elects_at: None,
-            avoided: None,
+            ..Self::default()
         };
         let leader = members - 1;
         ensemble.make_leader(Duration::ZERO, leader);
