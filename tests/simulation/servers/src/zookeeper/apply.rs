@@ -33,7 +33,7 @@ impl Doing<'_> {
         match (&self.transaction.action, self.transaction.refused) {
             (Action::Multi(changes), refused) => return self.multi(changes, refused),
             (_, Some(refused)) => return Err(refused),
-            (Action::OpenSession { timeout }, _) => {
+            (Action::OpenSession(timeout), _) => {
                 self.tree.sessions.insert(session, *timeout);
             }
             (Action::CloseSession, _) => {
@@ -45,7 +45,7 @@ impl Doing<'_> {
             (Action::Change(change), _) => {
                 return self.one(change).map(|(_, mut body)| body.take());
             }
-            (Action::DeleteContainer { path }, _) => {
+            (Action::DeleteContainer(path), _) => {
                 if !self.find(path)?.children.is_empty() {
                     return Err(error::NOT_EMPTY);
                 }
@@ -171,8 +171,7 @@ impl Doing<'_> {
     }
 
     fn tell(&mut self, happened: Happened, path: &str) {
-        let path = path.to_owned();
-        self.events.push(Event { happened, path });
+        self.events.push((happened, path.to_owned()));
     }
 
     fn tell_parent(&mut self, path: &str) {

@@ -21,16 +21,14 @@ pub(super) struct Transaction {
 
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    OpenSession {
-        timeout: i32,
-    },
+    /// With that timeout.
+    OpenSession(i32),
     CloseSession,
     Change(Change),
     /// All of them, or nothing.
     Multi(Vec<Change>),
-    DeleteContainer {
-        path: String,
-    },
+    /// By its path.
+    DeleteContainer(String),
 }
 
 /// What happened to a node: that is what its watchers are told.
@@ -43,11 +41,8 @@ pub(super) enum Happened {
     ChildrenChanged,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Event {
-    pub(super) happened: Happened,
-    pub(super) path: String,
-}
+/// With the path of the node.
+pub(super) type Event = (Happened, String);
 
 /// What came of a transaction: events, and what is answered behind the head, or the error in it.
 pub(super) type Applied = (Vec<Event>, Result<Vec<u8>, i32>);

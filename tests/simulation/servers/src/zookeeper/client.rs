@@ -120,7 +120,7 @@ impl ZooKeeper {
         if session == 0 {
             let session = self.next_session(at);
             self.clients.get_mut(&connection)?.session = session;
-            self.propose(io, connection, Action::OpenSession { timeout });
+            self.propose(io, connection, Action::OpenSession(timeout));
             return Some(());
         }
         // One that had it before is left.
@@ -134,12 +134,7 @@ impl ZooKeeper {
             self.welcome(io, connection, false);
             return Some(());
         }
-        let message = ToLeader::Validate {
-            connection,
-            session,
-            timeout,
-        };
-        self.tell_leader(io, at, message);
+        self.tell_leader(io, at, ToLeader::Validate(connection, session, timeout));
         Some(())
     }
 

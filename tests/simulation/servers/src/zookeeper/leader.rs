@@ -55,11 +55,7 @@ impl ZooKeeper {
                 }
                 None => self.send(io, from, FromLeader::Synced(connection)),
             },
-            ToLeader::Validate {
-                connection,
-                session,
-                timeout,
-            } => {
+            ToLeader::Validate(connection, session, timeout) => {
                 let is_valid = leadership.touch(session, timeout, io.now, tick);
                 if let Some(tracked) = leadership.sessions.get_mut(&session) {
                     tracked.owner = Some(from);
@@ -67,11 +63,7 @@ impl ZooKeeper {
                 if from == leader {
                     return self.welcome(io, connection, is_valid);
                 }
-                let answer = FromLeader::Validated {
-                    connection,
-                    is_valid,
-                };
-                self.send(io, from, answer);
+                self.send(io, from, FromLeader::Validated(connection, is_valid));
             }
         }
     }
@@ -119,7 +111,7 @@ impl ZooKeeper {
         } else if is_due(&leadership.sweeps_at) {
             leadership.sweeps_at = io.now + SWEEPS_EACH;
             for path in tree.empty_containers() {
-                let action = Action::DeleteContainer { path };
+                let action = Action::DeleteContainer(path);
                 leadership.enqueue(io, Transaction::own(leader, 0, action));
             }
         } else {
@@ -184,7 +176,7 @@ impl ZooKeeper {
         let connection = connection.filter(|one| self.clients.contains_key(one));
         if let Some(connection) = connection {
             match transaction.action {
-                Action::OpenSession { .. } => self.welcome(io, connection, true),
+                Action::OpenSession(_) => self.welcome(io, connection, true),
                 _ => self.answer_ordered(io, connection, answer),
             }
         }
@@ -218,7 +210,7 @@ impl Leadership {
     /// Takes what comes from that server.
     fn take(&mut self, io: &mut Io<'_>, from: Host, mut proposal: Transaction, tick: Duration) {
         let session = proposal.session;
-        if let Action::OpenSession { timeout } = proposal.action {
+        if let Action::OpenSession(timeout) = proposal.action {
             let tracked = Tracked::new(Some(from), ends_at(io.now, timeout, tick));
             self.sessions.insert(session, tracked);
         } else if !matches!(proposal.action, Action::CloseSession) {

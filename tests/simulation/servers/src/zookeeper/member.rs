@@ -73,21 +73,15 @@ pub(super) enum Pending {
 pub(super) enum ToLeader {
     Propose(Transaction),
     Sync(Connection),
-    /// Somebody goes on with a session there.
-    Validate {
-        connection: Connection,
-        session: i64,
-        timeout: i32,
-    },
+    /// Somebody goes on with a session there, with that timeout.
+    Validate(Connection, i64, i32),
 }
 
 pub(super) enum FromLeader {
     Commit(Transaction),
     Synced(Connection),
-    Validated {
-        connection: Connection,
-        is_valid: bool,
-    },
+    /// Whether there is such a session.
+    Validated(Connection, bool),
 }
 
 impl Member {

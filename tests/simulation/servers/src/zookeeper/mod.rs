@@ -45,21 +45,12 @@ pub struct ZooKeeper {
 }
 
 impl ZooKeeper {
-    /// So many members, which are up. The last leads the others.
+    /// So many members, which are up, and the time in which they count. The last leads the others.
     ///
     /// # Panics
     ///
     /// If there are none.
-    pub fn new(members: usize) -> Self {
-        Self::with_tick(members, Duration::from_millis(100))
-    }
-
-    /// The same with another time in which servers and sessions are counted.
-    ///
-    /// # Panics
-    ///
-    /// If there are none.
-    pub fn with_tick(members: usize, tick: Duration) -> Self {
+    pub fn new(members: usize, tick: Duration) -> Self {
         assert!(members > 0, "an ensemble has members");
         let mut ensemble = ZooKeeper {
             tick,
@@ -122,10 +113,9 @@ impl ZooKeeper {
                 FromLeader::Synced(connection) => {
                     self.answer_ordered(io, connection, Ok(Vec::new()));
                 }
-                FromLeader::Validated {
-                    connection,
-                    is_valid,
-                } => self.welcome(io, connection, is_valid),
+                FromLeader::Validated(connection, is_valid) => {
+                    self.welcome(io, connection, is_valid)
+                }
             }
             changed = true;
         }

@@ -40,7 +40,7 @@ fn has_all(seen: &str) -> bool {
 #[test]
 fn random_requests_are_answered_as_by_zookeeper() {
     let real = RealZooKeeper::setup().tick(TICK).start();
-    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::with_tick(1, TICK));
+    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::new(1, TICK));
     let mut random = both.simulated.random.fork();
     let connections = [0; CLIENTS].map(|at| both.connect(at));
     let (theirs, ours) = both.each(|peer, _| sessions(peer, &connections));

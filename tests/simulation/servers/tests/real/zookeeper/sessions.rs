@@ -103,6 +103,8 @@ impl Script<'_> {
     }
 }
 
+/// That of the real servers.
+const TICK: Duration = Duration::from_millis(100);
 const PING: i32 = 11;
 const CLOSE: i32 = -11;
 
@@ -179,7 +181,7 @@ fn sessions_begin_go_on_and_end_as_in_zookeeper() {
     let real = real
         .property("znode.container.checkIntervalMs", "300")
         .start();
-    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::new(1));
+    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::new(1, TICK));
     for scene in [handshakes, expiries, containers] {
         both.alike("a session", |peer, side| {
             let sweep = Duration::from_secs(if side == Side::Real { 1 } else { 61 });
@@ -225,7 +227,7 @@ fn sessions_move_as_in_zookeeper() {
     let leader = real.leader();
     let places = |leader: usize| [leader, (leader + 1) % 3, (leader + 2) % 3];
     let addrs = (0..3).map(|at| real.members()[at].own_addr()).collect();
-    let mut both = Both::new(addrs, ZooKeeper::new(3));
+    let mut both = Both::new(addrs, ZooKeeper::new(3, TICK));
     both.alike("a session that moves", |peer, side| {
         let leader = if side == Side::Real { leader } else { 2 };
         play(peer, |script| moves(script, places(leader)))
