@@ -1,6 +1,7 @@
 //! The servers of a world, and the URL by which processes open them.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use crosslock_servers::etcd::Etcd;
 use crosslock_servers::redis::Redis;
@@ -48,9 +49,12 @@ impl Site {
             Topology::Etcd => Site::with(Box::new(Etcd::new(3)), &[2379; 3], |hosts| {
                 format!("etcd://{}/", hosts.join(","))
             }),
-            Topology::ZooKeeper => Site::with(Box::new(ZooKeeper::new(3)), &[2181; 3], |hosts| {
-                format!("zk://{}/", hosts.join(","))
-            }),
+            Topology::ZooKeeper => {
+                let ensemble = ZooKeeper::new(3, Duration::from_millis(100));
+                Site::with(Box::new(ensemble), &[2181; 3], |hosts| {
+                    format!("zk://{}/", hosts.join(","))
+                })
+            }
         }
     }
 

@@ -7,3 +7,8 @@ pub mod etcd;
 mod health;
 pub mod redis;
 pub mod zookeeper;
+
+/// The begin of what was stored, for people.
+fn short(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).chars().take(60).collect()
+}

@@ -94,15 +94,18 @@ impl Etcd {
         }
     }
 
+    /// The leases of the leader, and when each is over.
+    fn lessor(&self) -> impl Iterator<Item = (&i64, &Duration)> {
+        let leader = self.leader.map(|leader| &self.members[leader]);
+        leader
+            .into_iter()
+            .flat_map(|leader| leader.lessor.iter().flatten())
+    }
+
     /// Has leases looked at in the first round after one of them is over.
     pub(super) fn look_at_leases(&mut self) {
-        let lessor = self
-            .leader
-            .and_then(|leader| self.members[leader].lessor.as_ref());
-        let lasting = lessor
-            .into_iter()
-            .flatten()
-            .filter(|(id, _)| !self.ending.contains(id));
+        let lasting = self.lessor();
+        let lasting = lasting.filter(|(id, _)| !self.ending.contains(id));
         let Some(first) = lasting.map(|(_, end)| *end).min() else {
             return;
         };
@@ -116,12 +119,9 @@ impl Etcd {
 
     pub(super) fn end_leases(&mut self, io: &mut Io<'_>) {
         self.ends_at = None;
-        let leader = self.leader.filter(|_| self.is_healthy());
-        let lessor = leader.and_then(|leader| self.members[leader].lessor.as_ref());
-        let over = lessor
-            .into_iter()
-            .flatten()
-            .filter(|(_, end)| **end <= io.now);
+        let is_healthy = self.is_healthy();
+        let over = self.lessor();
+        let over = over.filter(|(_, end)| is_healthy && **end <= io.now);
         let over: Vec<_> = over.map(|(id, _)| *id).collect();
         for id in over {
             if self.ending.insert(id) {
@@ -129,7 +129,7 @@ impl Etcd {
                 self.propose(io, number, Command::Revoke(id));
             }
         }
-        if leader.is_some() {
+        if is_healthy {
             self.look_at_leases();
         } else if self.leader.is_some() {
             self.ends_at = Some(self.now + ROUND);

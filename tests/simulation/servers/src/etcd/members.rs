@@ -12,6 +12,7 @@ use super::store::State;
 use super::{Etcd, Timer};
 use crate::health::Health;
 
+#[derive(Default)]
 pub(super) struct Member {
     pub(super) id: u64,
     pub(super) health: Health,
@@ -34,14 +35,9 @@ const EXTENSION: Duration = Duration::from_secs(1);
 impl Member {
     pub(super) fn new() -> Self {
         Self {
-            id: 0,
-            health: Health::default(),
             term: 1,
-            leader: None,
-            lonely_since: Duration::ZERO,
             state: State::new(),
-            applied: 0,
-            lessor: None,
+            ..Self::default()
         }
     }
 

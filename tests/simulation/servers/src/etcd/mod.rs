@@ -32,8 +32,10 @@ use self::log::Log;
 use self::members::Member;
 use self::request::{Command, Create, Request};
 use self::waiting::Waiting;
+use crate::short;
 
 /// An ensemble.
+#[derive(Default)]
 pub struct Etcd {
     cluster: u64,
     members: Vec<Member>,
@@ -58,6 +60,7 @@ pub struct Etcd {
 }
 
 /// A connection to a member.
+#[derive(Default)]
 struct Client {
     at: Host,
     input: Vec<u8>,
@@ -95,21 +98,9 @@ impl Etcd {
     pub fn new(members: usize) -> Self {
         assert!(members % 2 == 1, "an odd number of members");
         Self {
-            cluster: 0,
             members: (0..members).map(|_| Member::new()).collect(),
-            leader: None,
             term: 1,
-            log: Log::new(),
-            proposals: BTreeMap::new(),
-            ending: BTreeSet::new(),
-            ends_at: None,
-            clients: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            timers: BTreeMap::new(),
-            election_is_due: false,
-            last_number: 0,
-            has_begun: false,
-            now: Duration::ZERO,
+            ..Self::default()
         }
     }
 
@@ -252,9 +243,7 @@ impl Service for Etcd {
     fn connected(&mut self, io: &mut Io<'_>, at: Host, connection: Connection) {
         let client = Client {
             at,
-            input: Vec::new(),
-            is_busy: false,
-            watches: Vec::new(),
+            ..Client::default()
         };
         self.during(io, |etcd, _| _ = etcd.clients.insert(connection, client));
     }
@@ -297,8 +286,7 @@ impl Service for Etcd {
         };
         let member = &self.members[best];
         let line = |one: &store::KeyValue| {
-            let [key, value] = [&one.key, &one.value].map(|text| String::from_utf8_lossy(text));
-            let value: String = value.chars().take(60).collect();
+            let (key, value) = (String::from_utf8_lossy(&one.key), short(&one.value));
             let lease = match one.lease {
                 0 => "no lease".to_owned(),
                 id => format!("lease {id:x}"),

@@ -11,7 +11,7 @@ use super::http::Refusal;
 use super::request::{self, Command, Compare, Op, Order, Put, Range, Target, Txn, Wanted};
 
 /// What a member stores. The same commands make the same of it at each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) revision: i64,
     keys: BTreeMap<Vec<u8>, KeyValue>,
@@ -57,9 +57,7 @@ impl State {
     pub(super) fn new() -> Self {
         State {
             revision: 1,
-            keys: BTreeMap::new(),
-            leases: BTreeMap::new(),
-            events: Vec::new(),
+            ..State::default()
         }
     }
 

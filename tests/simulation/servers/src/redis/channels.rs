@@ -15,12 +15,9 @@ pub(super) enum Sort {
     Sharded,
 }
 
-/// Each channel with each that hears on it.
+/// Who hears on which.
 #[derive(Debug, Default)]
-pub(super) struct Channels {
-    hear: BTreeSet<(Sort, Bytes, Connection)>,
-    of: BTreeSet<(Connection, Sort, Bytes)>,
-}
+pub(super) struct Channels(BTreeSet<(Connection, Sort, Bytes)>);
 
 impl Sort {
     /// Of the command with that name.
@@ -40,25 +37,12 @@ impl Sort {
 }
 
 impl Channels {
-    fn subscribe(&mut self, client: Connection, sort: Sort, channel: &[u8]) {
-        self.hear.insert((sort, channel.to_vec(), client));
-        self.of.insert((client, sort, channel.to_vec()));
-    }
-
-    fn unsubscribe(&mut self, client: Connection, sort: Sort, channel: &[u8]) {
-        self.hear.remove(&(sort, channel.to_vec(), client));
-        self.of.remove(&(client, sort, channel.to_vec()));
-    }
-
     pub(super) fn forget(&mut self, client: Connection) {
-        for (_, sort, channel) in self.all_of(client).cloned().collect::<Vec<_>>() {
-            self.unsubscribe(client, sort, &channel);
-        }
+        self.0.retain(|(of, ..)| *of != client);
     }
 
     fn all_of(&self, client: Connection) -> impl Iterator<Item = &(Connection, Sort, Bytes)> {
-        let from = (client, Sort::Plain, Bytes::new());
-        let all = self.of.range(from..);
+        let all = self.0.range((client, Sort::Plain, Bytes::new())..);
         all.take_while(move |(of, ..)| *of == client)
     }
 
@@ -68,15 +52,15 @@ impl Channels {
     }
 
     pub(super) fn hear(&self, sort: Sort, channel: &[u8]) -> Vec<Connection> {
-        let all = self.hear.range((sort, channel.to_vec(), 0)..);
-        let all = all.take_while(|(its, name, _)| (*its, &**name) == (sort, channel));
-        all.map(|(.., client)| *client).collect()
+        let all = self.0.iter();
+        let all = all.filter(|(_, its, name)| (*its, &**name) == (sort, channel));
+        all.map(|(client, ..)| *client).collect()
     }
 
-    /// Channels of slots, and who hears on them.
-    pub(super) fn sharded(&self) -> Vec<(Bytes, Connection)> {
-        let all = self.hear.range((Sort::Sharded, Bytes::new(), 0)..);
-        all.map(|(_, channel, client)| (channel.clone(), *client))
+    /// Channels of slots, in their order, and who hears on them.
+    pub(super) fn sharded(&self) -> BTreeSet<(Bytes, Connection)> {
+        let all = self.0.iter().filter(|(_, sort, _)| *sort == Sort::Sharded);
+        all.map(|(client, _, channel)| (channel.clone(), *client))
             .collect()
     }
 
@@ -88,11 +72,12 @@ impl Channels {
         channel: &[u8],
         hears: bool,
     ) -> Reply {
+        let place = (client, sort, channel.to_vec());
         let what = if hears {
-            self.subscribe(client, sort, channel);
+            self.0.insert(place);
             "subscribe"
         } else {
-            self.unsubscribe(client, sort, channel);
+            self.0.remove(&place);
             "unsubscribe"
         };
         let left = self.all_of(client).filter(|(_, its, _)| *its == sort);

@@ -8,16 +8,13 @@ use std::time::Duration;
 
 use crosslock_world::service::{Host, Io};
 
-use super::group::Group;
+use super::group::{Group, TIMEOUT};
 use super::moves::Move;
 use super::slots::{Map, Slots};
 
-#[derive(Debug)]
 pub(super) struct Gossip {
     /// What all nodes know in the end.
     pub(super) newest: Arc<Map>,
-    /// When each heard of each other last.
-    heard: Vec<Vec<Duration>>,
     /// When a replica asks for votes.
     elects_at: Vec<Option<Duration>>,
     /// When a master that isn't up may be so again.
@@ -27,8 +24,6 @@ pub(super) struct Gossip {
     waiting: u8,
 }
 
-/// How long a node isn't heard of that is missed.
-const TIMEOUT: Duration = Duration::from_secs(1);
 /// After how long a replica asks for votes, in milliseconds.
 const ELECTION: std::ops::Range<u64> = 500..1_000;
 /// How long a master waits that was in a minority, and one that was started.
@@ -40,7 +35,6 @@ impl Gossip {
         let nodes = newest.follows.len();
         Gossip {
             newest,
-            heard: vec![vec![Duration::ZERO; nodes]; nodes],
             elects_at: vec![None; nodes],
             rejoins_at: vec![Duration::ZERO; nodes],
             moving: None,
@@ -48,12 +42,7 @@ impl Gossip {
         }
     }
 
-    /// All hear of each other until now.
-    pub(super) fn hear_all(&mut self, now: Duration) {
-        self.heard.iter_mut().for_each(|all| all.fill(now));
-    }
-
-    /// A node that stood still, or wasn't there, has missed nobody yet.
+    /// A node that stood still, or wasn't there.
     pub(super) fn begin_anew(
         &mut self,
         host: Host,
@@ -61,7 +50,6 @@ impl Gossip {
         now: Duration,
         is_start: bool,
     ) {
-        self.heard[host].fill(now);
         self.elects_at[host] = None;
         if is_start {
             self.rejoins_at[host] = now + STARTS;
@@ -74,9 +62,9 @@ impl Gossip {
     /// Says whether anything is amiss still.
     pub(super) fn look(&mut self, group: &mut Group, io: &mut Io<'_>) -> bool {
         let nodes = group.nodes.len();
+        (0..nodes).for_each(|host| group.listen(host, io.now));
         for (host, other) in (0..nodes * nodes).map(|pair| (pair / nodes, pair % nodes)) {
             if group.hears(host, other) {
-                self.heard[host][other] = io.now;
                 let map = slots_of(group, other).map.clone();
                 if map.version > slots_of(group, host).map.version && io.random.bool() {
                     self.learn(group, host, map);
@@ -85,7 +73,7 @@ impl Gossip {
         }
         for host in 0..nodes {
             if group.is_at_work(host) {
-                self.miss(group, host, io.now);
+                Self::miss(group, host, io.now);
                 self.judge(group, host, io.now);
                 self.elect(group, host, io);
             }
@@ -130,18 +118,14 @@ impl Gossip {
         self.learn(group, host, self.newest.clone());
     }
 
-    fn misses(&self, host: Host, other: Host, now: Duration) -> bool {
-        now.saturating_sub(self.heard[host][other]) > TIMEOUT
-    }
-
     /// Notes whom most masters miss, and who is there again.
-    fn miss(&mut self, group: &mut Group, host: Host, now: Duration) {
+    fn miss(group: &mut Group, host: Host, now: Duration) {
         let masters = slots_of(group, host).map.masters();
         for other in (0..group.nodes.len()).filter(|other| *other != host) {
-            let misses = self.misses(host, other, now);
+            let misses = group.misses(host, other, now);
             let agree = masters
                 .iter()
-                .filter(|master| group.hears(host, **master) && self.misses(**master, other, now));
+                .filter(|master| group.hears(host, **master) && group.misses(**master, other, now));
             let is_failed = misses && agree.count() > masters.len() / 2;
             let failed = &mut slots_of(group, host).failed;
             if is_failed {
@@ -154,10 +138,10 @@ impl Gossip {
 
     /// Whether the cluster is up, as a node sees it.
     fn judge(&mut self, group: &mut Group, host: Host, now: Duration) {
-        let slots = slots_of(group, host);
-        let masters = slots.map.masters();
-        let is_reached = |master: &&Host| !self.misses(host, **master, now);
+        let masters = slots_of(group, host).map.masters();
+        let is_reached = |master: &&Host| !group.misses(host, **master, now);
         let reached = masters.iter().filter(is_reached).count();
+        let slots = slots_of(group, host);
         let has_failed = masters.iter().any(|master| slots.failed.contains(master));
         if has_failed || reached <= masters.len() / 2 {
             slots.is_up = false;

@@ -11,10 +11,11 @@ use super::node::{Node, Record};
 use super::state::Address;
 use crate::health::Health;
 
-#[derive(Debug)]
 pub(super) struct Group {
     pub(super) nodes: Vec<Node>,
     hosts: Vec<Health>,
+    /// When each heard of each other last.
+    heard: Vec<Vec<Duration>>,
     /// Until when replication from each and to it stands still.
     lag_until: Vec<Duration>,
     links: Vec<Link>,
@@ -36,7 +37,7 @@ struct Link {
 }
 
 /// What is on its way by the link of a copy, and what the sender has then.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Flight {
     copy: Host,
     link: u64,
@@ -44,7 +45,7 @@ struct Flight {
     end: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Cargo {
     All,
     Record(Arc<Record>),
@@ -52,6 +53,8 @@ enum Cargo {
     Ack,
 }
 
+/// How long a host isn't heard of that is missed.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a message is on its way, and a copy of everything, in microseconds.
 const USUAL: Range<u64> = 50..3_000;
 const WHOLE: Range<u64> = 1_000..20_000;
@@ -62,6 +65,7 @@ impl Group {
     pub(super) fn new(nodes: Vec<Node>) -> Self {
         Group {
             hosts: vec![Health::default(); nodes.len()],
+            heard: vec![vec![Duration::ZERO; nodes.len()]; nodes.len()],
             lag_until: vec![Duration::ZERO; nodes.len()],
             links: vec![Link::default(); nodes.len()],
             nodes,
@@ -82,6 +86,24 @@ impl Group {
     /// Whether one hears of the other now.
     pub(super) fn hears(&self, one: Host, other: Host) -> bool {
         self.is_at_work(one) && self.is_at_work(other) && self.reaches(one, other)
+    }
+
+    /// All have heard of each other until now.
+    pub(super) fn hear_all(&mut self, now: Duration) {
+        self.heard.iter_mut().for_each(|all| all.fill(now));
+    }
+
+    /// One hears of all others that it reaches.
+    pub(super) fn listen(&mut self, host: Host, now: Duration) {
+        for other in 0..self.nodes.len() {
+            if self.hears(host, other) {
+                self.heard[host][other] = now;
+            }
+        }
+    }
+
+    pub(super) fn misses(&self, host: Host, other: Host, now: Duration) -> bool {
+        now.saturating_sub(self.heard[host][other]) > TIMEOUT
     }
 
     pub(super) fn address(&self, host: Host) -> Address {
@@ -269,6 +291,10 @@ impl Group {
     /// What happens to a process, whatever it does.
     pub(super) fn suffer(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
         self.hosts[at].suffer(fault);
+        if matches!(fault, Fault::Start { .. } | Fault::Resume) {
+            // It has missed nobody yet.
+            self.heard[at].fill(io.now);
+        }
         match fault {
             Fault::Kill => {
                 self.nodes[at].lose_clients();

@@ -18,12 +18,8 @@ pub(super) enum Value {
     Sorted(Sorted),
 }
 
-/// Fields and their values, and in which order the fields have come.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Hash {
-    fields: BTreeMap<Bytes, (u64, Bytes)>,
-    next: u64,
-}
+/// Fields and their values, in the order in which the fields have come.
+pub(super) type Hash = Vec<(Bytes, Bytes)>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
@@ -90,44 +86,9 @@ impl Value {
         match self {
             Value::Text(_) => false,
             Value::List(list) => list.is_empty(),
-            Value::Hash(hash) => hash.fields.is_empty(),
-            Value::Sorted(sorted) => sorted.len() == 0,
+            Value::Hash(hash) => hash.is_empty(),
+            Value::Sorted(sorted) => sorted.is_empty(),
         }
-    }
-}
-
-impl Hash {
-    pub(super) fn get(&self, field: &[u8]) -> Option<&Bytes> {
-        self.fields.get(field).map(|(_, value)| value)
-    }
-
-    /// Whether the field is new.
-    pub(super) fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
-        if let Some((_, before)) = self.fields.get_mut(field) {
-            *before = value.to_vec();
-            return false;
-        }
-        self.next += 1;
-        let placed = (self.next, value.to_vec());
-        self.fields.insert(field.to_vec(), placed);
-        true
-    }
-
-    pub(super) fn remove(&mut self, field: &[u8]) -> bool {
-        self.fields.remove(field).is_some()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.fields.len()
-    }
-
-    /// Fields and values, in the order in which they have come.
-    pub(super) fn all(&self) -> Vec<Bytes> {
-        let mut all: Vec<_> = self.fields.iter().collect();
-        all.sort_by_key(|(_, (place, _))| *place);
-        let all = all.into_iter();
-        all.flat_map(|(field, (_, value))| [field.clone(), value.clone()])
-            .collect()
     }
 }
 

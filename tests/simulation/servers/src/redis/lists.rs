@@ -89,33 +89,46 @@ pub(super) fn set_fields(state: &mut State, words: &Words) -> Outcome {
         return Err(Reply::error("ERR wrong number of arguments"));
     }
     let hash: &mut Hash = state.keys.held_or_new(&words[1])?;
-    let pairs = words[2..].chunks(2);
-    let added = pairs.filter(|pair| hash.set(&pair[0], &pair[1]));
-    Ok(Reply::count(added.count()))
+    let before = hash.len();
+    for pair in words[2..].chunks(2) {
+        match hash.iter_mut().find(|(field, _)| *field == pair[0]) {
+            Some((_, value)) => value.clone_from(&pair[1]),
+            None => hash.push((pair[0].clone(), pair[1].clone())),
+        }
+    }
+    Ok(Reply::count(hash.len() - before))
+}
+
+fn value_of(hash: &Hash, field: &Bytes) -> Option<Bytes> {
+    let mut fields = hash.iter();
+    let found = fields.find(|(its, _)| its == field);
+    found.map(|(_, value)| value.clone())
 }
 
 pub(super) fn field(state: &mut State, words: &Words) -> Outcome {
-    with_hash(state, words, |hash| {
-        Reply::maybe(hash.get(&words[2]).cloned())
-    })
+    with_hash(state, words, |hash| Reply::maybe(value_of(hash, &words[2])))
 }
 
 pub(super) fn fields(state: &mut State, words: &Words) -> Outcome {
     with_hash(state, words, |hash| {
         let values = words[2..].iter();
-        let values = values.map(|field| Reply::maybe(hash.get(field).cloned()));
+        let values = values.map(|field| Reply::maybe(value_of(hash, field)));
         Reply::List(values.collect())
     })
 }
 
 pub(super) fn all_fields(state: &mut State, words: &Words) -> Outcome {
-    with_hash(state, words, |hash| Reply::texts(hash.all()))
+    with_hash(state, words, |hash| {
+        let all = hash.iter().cloned();
+        Reply::texts(all.flat_map(|(field, value)| [field, value]))
+    })
 }
 
 pub(super) fn delete_fields(state: &mut State, words: &Words) -> Outcome {
     with_hash(state, words, |hash| {
-        let removed = words[2..].iter().filter(|field| hash.remove(field));
-        Reply::count(removed.count())
+        let before = hash.len();
+        hash.retain(|(field, _)| !words[2..].contains(field));
+        Reply::count(before - hash.len())
     })
 }
 
@@ -125,6 +138,6 @@ pub(super) fn count_fields(state: &mut State, words: &Words) -> Outcome {
 
 pub(super) fn has_field(state: &mut State, words: &Words) -> Outcome {
     with_hash(state, words, |hash| {
-        Reply::count(hash.get(&words[2]).is_some().into())
+        Reply::count(value_of(hash, &words[2]).is_some().into())
     })
 }

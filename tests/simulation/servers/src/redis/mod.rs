@@ -34,7 +34,6 @@ use self::state::Address;
 use self::watch::Watch;
 
 /// One server; or several of which some copy others, and who replaces a master that fails.
-#[derive(Debug)]
 pub struct Redis {
     group: Group,
     over: Over,
@@ -43,15 +42,12 @@ pub struct Redis {
 }
 
 /// Who replaces masters.
-#[derive(Debug)]
 enum Over {
     Nobody,
     Sentinels(Watch),
     Nodes(Gossip),
 }
 
-/// By which the sentinels know the master.
-const NAME: &str = "mymaster";
 const SENTINELS: usize = 3;
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -85,7 +81,7 @@ impl Redis {
         group.promote(0);
         (1..members).for_each(|host| group.follow(host, 0));
         let watch = Watch::new(members, SENTINELS);
-        watch.tell(&mut group, NAME);
+        watch.tell(&mut group);
         Redis::with(group, Over::Sentinels(watch))
     }
 
@@ -124,7 +120,7 @@ impl Redis {
                 Over::Nobody => false,
                 Over::Sentinels(watch) => {
                     let is_amiss = watch.look(&mut self.group, io);
-                    watch.tell(&mut self.group, NAME);
+                    watch.tell(&mut self.group);
                     is_amiss
                 }
                 Over::Nodes(gossip) => gossip.look(&mut self.group, io),
@@ -147,7 +143,7 @@ impl Redis {
         match (&mut self.over, fault) {
             (Over::Sentinels(watch), "failover") => {
                 watch.fail_over_by_hand(&mut self.group, io);
-                watch.tell(&mut self.group, NAME);
+                watch.tell(&mut self.group);
             }
             (Over::Nodes(gossip), "failover") => gossip.fail_over_by_hand(&mut self.group, at, io),
             (Over::Nodes(gossip), "move slot") => gossip.move_slot(&mut self.group, io),
@@ -188,12 +184,7 @@ impl Service for Redis {
     fn fault(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
         self.during(io, |all, io| {
             if all.looks_at.is_none() {
-                // All heard of each other until now.
-                match &mut all.over {
-                    Over::Nobody => {}
-                    Over::Sentinels(watch) => watch.hear_all(io.now),
-                    Over::Nodes(gossip) => gossip.hear_all(io.now),
-                }
+                all.group.hear_all(io.now);
                 all.looks_at = Some(io.now + LOOK);
             }
             all.group.suffer(io, at, fault);
@@ -203,13 +194,10 @@ impl Service for Redis {
                     all.suffer_own(io, at, fault.unwrap_or_default());
                 }
                 (Fault::Start { .. } | Fault::Resume, Over::Sentinels(watch)) => {
-                    watch.begin_anew(at, io.now);
+                    watch.begin_anew(at);
                 }
-                (Fault::Start { .. }, Over::Nodes(gossip)) => {
-                    gossip.begin_anew(at, &mut all.group, io.now, true);
-                }
-                (Fault::Resume, Over::Nodes(gossip)) => {
-                    gossip.begin_anew(at, &mut all.group, io.now, false);
+                (Fault::Start { .. } | Fault::Resume, Over::Nodes(gossip)) => {
+                    gossip.begin_anew(at, &mut all.group, io.now, fault != Fault::Resume);
                 }
                 _ => {}
             }

@@ -9,7 +9,6 @@ use super::group::Group;
 use super::slots::slot_of;
 
 /// A slot on its way.
-#[derive(Debug)]
 pub(super) struct Move {
     slot: u16,
     from: Host,

@@ -8,12 +8,12 @@ use crosslock_world::service::{Connection, Done, Host};
 
 use super::channels::{Sort, deliver};
 use super::keyspace::{Bytes, Entry, Value};
-use super::reply::{Input, Reply, Words};
+use super::reply::{Reply, Words, first};
 use super::scripts::Scripts;
 use super::state::{Address, From, State};
 use super::table::Does;
+use crate::short;
 
-#[derive(Debug)]
 pub(super) struct Node {
     pub(super) state: Box<State>,
     pub(super) scripts: Scripts,
@@ -29,7 +29,6 @@ pub(super) struct Node {
 }
 
 /// What one command has written and published: others see all of it, or nothing.
-#[derive(Debug)]
 pub(super) struct Record {
     changes: Vec<(Bytes, Option<Entry>)>,
     published: Vec<(Sort, Bytes, Bytes)>,
@@ -37,7 +36,7 @@ pub(super) struct Record {
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
-    input: Input,
+    input: Bytes,
     /// Up to where its own commands have written.
     pub(super) offset: u64,
     pub(super) waits: Option<Waiting>,
@@ -119,7 +118,7 @@ impl Node {
 
     pub(super) fn received(&mut self, client: Connection, bytes: &[u8]) {
         if let Some(known) = self.clients.get_mut(&client) {
-            known.input.add(bytes);
+            known.input.extend_from_slice(bytes);
             self.go_on(client);
         }
     }
@@ -131,10 +130,13 @@ impl Node {
         while let Some(known) = self.clients.get_mut(&client)
             && known.waits.is_none()
         {
-            match known.input.next() {
+            match first(&known.input) {
                 Ok(None) => break,
-                Ok(Some(words)) => answers.extend(self.carry_out(client, &words).bytes()),
-                Err(_) => {
+                Ok(Some((words, length))) => {
+                    known.input.drain(..length);
+                    answers.extend(self.carry_out(client, &words).bytes());
+                }
+                Err(()) => {
                     answers.extend(Reply::error("ERR Protocol error").bytes());
                     is_over = true;
                     break;
@@ -299,7 +301,7 @@ impl Node {
             let ttl = entry.ends.map(|ends| format!("{} ms", ends - keys.now()));
             let ttl = ttl.unwrap_or_else(|| "no ttl".to_owned());
             let name = String::from_utf8_lossy(key);
-            let (kind, value) = (entry.value.name(), short(&entry.value));
+            let (kind, value) = (entry.value.name(), shown(&entry.value));
             format!("{name} {kind} {value} {ttl}")
         });
         lines.collect()
@@ -312,13 +314,9 @@ fn is_of_channels(name: &[u8]) -> bool {
     name.ends_with(b"SUBSCRIBE") || name == b"PING"
 }
 
-fn short(value: &Value) -> String {
-    const LONGEST: usize = 60;
+fn shown(value: &Value) -> String {
     match value {
-        Value::Text(text) => String::from_utf8_lossy(text)
-            .chars()
-            .take(LONGEST)
-            .collect(),
+        Value::Text(text) => short(text),
         Value::List(list) => format!("{} entries", list.len()),
         Value::Hash(hash) => format!("{} fields", hash.len()),
         Value::Sorted(sorted) => format!("{} members", sorted.len()),

@@ -81,58 +81,35 @@ impl Reply {
     }
 }
 
-/// What has come from a client and isn't carried out yet.
-#[derive(Debug, Default)]
-pub(super) struct Input {
-    bytes: Vec<u8>,
-    /// Where what is left begins.
-    start: usize,
-}
-
-/// What a client sends isn't a command: its connection ends.
-pub(super) struct NoCommand;
-
-impl Input {
-    pub(super) fn add(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..self.start);
-        self.start = 0;
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// The next command, if all of it is there.
-    pub(super) fn next(&mut self) -> Result<Option<Words>, NoCommand> {
-        let mut unread = &self.bytes[self.start..];
-        let words = command(&mut unread)?;
-        if words.is_some() {
-            self.start = self.bytes.len() - unread.len();
-        }
-        Ok(words)
-    }
-}
-
-fn command(unread: &mut &[u8]) -> Result<Option<Words>, NoCommand> {
-    let Some(count) = number(unread, b'*')? else {
+/// The first command of what has come on a connection, and how long it is. `None`: there isn't all of it.
+///
+/// # Errors
+///
+/// If it isn't one.
+pub(super) fn first(input: &[u8]) -> Result<Option<(Words, usize)>, ()> {
+    let mut unread = input;
+    let Some(count) = number(&mut unread, b'*')? else {
         return Ok(None);
     };
     let mut words = Vec::new();
     for _ in 0..count {
-        let Some(length) = number(unread, b'$')? else {
+        let Some(length) = number(&mut unread, b'$')? else {
             return Ok(None);
         };
-        if unread.len() < length + 2 {
+        let Some((word, rest)) = unread.split_at_checked(length + 2) else {
             return Ok(None);
-        }
-        words.push(unread[..length].to_vec());
-        *unread = &unread[length + 2..];
+        };
+        words.push(word[..length].to_vec());
+        unread = rest;
     }
     match words.is_empty() {
-        true => Err(NoCommand),
-        false => Ok(Some(words)),
+        true => Err(()),
+        false => Ok(Some((words, input.len() - unread.len()))),
     }
 }
 
 /// The number in a line that begins with that mark, if the line's end is there.
-fn number(unread: &mut &[u8], mark: u8) -> Result<Option<usize>, NoCommand> {
+fn number(unread: &mut &[u8], mark: u8) -> Result<Option<usize>, ()> {
     const MOST: usize = 512 << 20;
     let Some(end) = unread.iter().position(|byte| *byte == b'\n') else {
         return Ok(None);
@@ -144,5 +121,5 @@ fn number(unread: &mut &[u8], mark: u8) -> Result<Option<usize>, NoCommand> {
         .and_then(strict)
         .and_then(|number| number.try_into().ok());
     let number = number.filter(|number| *number <= MOST);
-    number.map(Some).ok_or(NoCommand)
+    number.map(Some).ok_or(())
 }

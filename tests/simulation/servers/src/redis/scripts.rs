@@ -1,7 +1,6 @@
 //! Scripts, which the real Lua runs.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
@@ -24,14 +23,6 @@ pub(super) struct Scripts {
     known: BTreeMap<String, Function>,
 }
 
-impl fmt::Debug for Scripts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scripts")
-            .field("known", &self.known.keys())
-            .finish_non_exhaustive()
-    }
-}
-
 impl Scripts {
     pub(super) fn new() -> Self {
         Scripts::try_new().expect("Lua starts")
@@ -40,7 +31,7 @@ impl Scripts {
     fn try_new() -> mlua::Result<Self> {
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
-        lua.set_app_data::<Lent>(Box::new(State::new((String::new(), 0), "")));
+        lua.set_app_data(Lent::default());
         let call = lua.create_function(call)?;
         let digest = lua.create_function(|_, text: mlua::String| Ok(digest(&text.as_bytes())))?;
         let prelude = lua.load(PRELUDE).set_name("=redis");

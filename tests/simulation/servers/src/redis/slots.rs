@@ -16,7 +16,7 @@ use crate::redis::address;
 const SLOTS: u16 = 16_384;
 
 /// Who has which slot, and who copies whom: what all nodes know in the end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default)]
 pub(super) struct Map {
     /// Each has a higher one than those before it.
     pub(super) version: u64,
@@ -36,11 +36,10 @@ impl Map {
         let owners = (0..usize::from(SLOTS)).map(|slot| u8::try_from(slot / share));
         let follows = (0..2 * masters).map(|host| host.checked_sub(masters));
         let map = Map {
-            version: 0,
             owners: owners.collect::<Result<_, _>>().expect("a few nodes"),
             follows: follows.collect(),
             epochs: (1..=2 * masters as u64).collect(),
-            ranges: Vec::new(),
+            ..Map::default()
         };
         Arc::new(map.counted())
     }
@@ -109,7 +108,7 @@ impl Map {
 }
 
 /// One node's view.
-#[derive(Debug)]
+#[derive(Default)]
 pub(super) struct Slots {
     pub(super) me: Host,
     pub(super) map: Arc<Map>,
@@ -146,10 +145,8 @@ impl Slots {
         Slots {
             me,
             map,
-            migrating: BTreeMap::new(),
-            importing: BTreeMap::new(),
-            failed: BTreeSet::new(),
             is_up: true,
+            ..Slots::default()
         }
     }
 

@@ -1,6 +1,6 @@
 //! Sorted sets, and the commands for them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::keyspace::Bytes;
@@ -8,50 +8,61 @@ use super::numbers::{double, integer, places, score};
 use super::reply::{Outcome, Reply, Words};
 use super::state::State;
 
-/// Members by their scores; of those with the same, by their bytes.
+/// Members, in the order of their scores; of those with the same, in that of their bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Sorted {
-    scores: BTreeMap<Bytes, f64>,
-    order: BTreeSet<(Rank, Bytes)>,
-}
+pub(super) struct Sorted(BTreeSet<(Rank, Bytes)>);
 
 /// The bits of a score, in the order of scores.
 type Rank = i64;
 
 fn rank(score: f64) -> Rank {
     // -0 is 0.
-    let bits = (score + 0.0).to_bits().cast_signed();
+    turned((score + 0.0).to_bits().cast_signed())
+}
+
+/// Of the bits of a score its rank, and of a rank the bits.
+fn turned(bits: i64) -> i64 {
     bits ^ ((bits >> 63) & i64::MAX)
+}
+
+fn score_at(rank: Rank) -> f64 {
+    f64::from_bits(turned(rank).cast_unsigned())
 }
 
 impl Sorted {
     pub(super) fn len(&self) -> usize {
-        self.scores.len()
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn rank_of(&self, member: &[u8]) -> Option<Rank> {
+        let mut all = self.0.iter();
+        let found = all.find(|(_, other)| other == member);
+        found.map(|(rank, _)| *rank)
     }
 
     fn score(&self, member: &[u8]) -> Option<f64> {
-        self.scores.get(member).copied()
+        self.rank_of(member).map(score_at)
     }
 
     /// Says whether it is new.
     fn set(&mut self, member: &[u8], score: f64) -> bool {
         let is_new = !self.remove(member);
-        self.scores.insert(member.to_vec(), score);
-        self.order.insert((rank(score), member.to_vec()));
+        self.0.insert((rank(score), member.to_vec()));
         is_new
     }
 
     fn remove(&mut self, member: &[u8]) -> bool {
-        let Some(before) = self.scores.remove(member) else {
-            return false;
-        };
-        self.order.remove(&(rank(before), member.to_vec()))
+        let rank = self.rank_of(member);
+        rank.is_some_and(|rank| self.0.remove(&(rank, member.to_vec())))
     }
 
-    fn between(&self, ends: Range<Rank>) -> impl Iterator<Item = &Bytes> {
+    fn between(&self, ends: Range<Rank>) -> impl Iterator<Item = &(Rank, Bytes)> {
         let end = (ends.end.max(ends.start), Bytes::new());
-        let all = self.order.range((ends.start, Bytes::new())..end);
-        all.map(|(_, member)| member)
+        self.0.range((ends.start, Bytes::new())..end)
     }
 }
 
@@ -119,7 +130,7 @@ pub(super) fn remove_between(state: &mut State, words: &Words) -> Outcome {
     let ends = ends(words)?;
     with(state, words, |sorted| {
         let all: Vec<_> = sorted.between(ends).cloned().collect();
-        all.iter().for_each(|member| _ = sorted.remove(member));
+        all.iter().for_each(|one| _ = sorted.0.remove(one));
         Reply::count(all.len())
     })
 }
@@ -147,24 +158,21 @@ pub(super) fn range(state: &mut State, words: &Words) -> Outcome {
     // None below 0 are skipped: there is nothing then. And fewer than none are all.
     let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let told = |sorted: &Sorted, all: &mut dyn Iterator<Item = &Bytes>| {
+    let told = |all: &mut dyn Iterator<Item = &(Rank, Bytes)>| {
         let all = all.skip(skipped).take(most);
-        let all = all.flat_map(|member| {
-            let score = sorted.score(member).filter(|_| with_scores);
-            [Some(Reply::text(member.clone())), score.map(Reply::double)]
+        let all = all.flat_map(|(rank, member)| {
+            let score = with_scores.then(|| Reply::double(score_at(*rank)));
+            [Some(Reply::text(member.clone())), score]
         });
         Reply::List(all.flatten().collect())
     };
     if by_score {
         let ends = ends(words)?;
-        return with(state, words, |sorted| {
-            told(sorted, &mut sorted.between(ends))
-        });
+        return with(state, words, |sorted| told(&mut sorted.between(ends)));
     }
     let (first, last) = (integer(&words[2])?, integer(&words[3])?);
     with(state, words, |sorted| {
         let range = places(first, last, sorted.len());
-        let all = sorted.order.iter().map(|(_, member)| member);
-        told(sorted, &mut all.skip(range.start).take(range.len()))
+        told(&mut sorted.0.iter().skip(range.start).take(range.len()))
     })
 }

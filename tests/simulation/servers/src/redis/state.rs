@@ -12,7 +12,7 @@ use super::watch::Watched;
 /// A host and a port.
 pub(super) type Address = (String, u16);
 
-#[derive(Debug)]
+#[derive(Default)]
 pub(super) struct State {
     pub(super) keys: Keyspace,
     pub(super) channels: Channels,
@@ -51,20 +51,10 @@ pub(super) enum From {
 impl State {
     pub(super) fn new(address: Address, mode: &'static str) -> Self {
         State {
-            keys: Keyspace::default(),
-            channels: Channels::default(),
             address,
             mode,
             starts: 1,
-            master: None,
-            offset: 0,
-            watched: None,
-            slots: None,
-            asks: false,
-            is_full: false,
-            has_written: false,
-            published: Vec::new(),
-            done: Vec::new(),
+            ..State::default()
         }
     }
 

@@ -8,7 +8,6 @@ use super::reply::{Outcome, Words};
 use super::state::State;
 use super::{channels, connection, lists, slots, sorted, state, texts, watch};
 
-#[derive(Debug)]
 pub(super) struct Command {
     name: &'static str,
     /// How many words it has; as many at least, if that is below 0.

@@ -15,12 +15,10 @@ use super::state::{Address, State};
 /// What a sentinel tells of the master.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
-    name: &'static str,
     address: Address,
     epoch: u64,
 }
 
-#[derive(Debug)]
 pub(super) struct Watch {
     pub(super) members: usize,
     sentinels: Vec<Sentinel>,
@@ -30,20 +28,18 @@ pub(super) struct Watch {
     epoch: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Default)]
 struct Sentinel {
     master: Host,
     epoch: u64,
-    /// When it heard of each server last.
-    heard: Vec<Duration>,
     /// When it has a replica take the master's place.
     elects_at: Option<Duration>,
     /// Until when it leaves that to another, for which it has voted.
     has_voted_until: Duration,
 }
 
-/// How long a master isn't heard of that is down.
-const DOWN_AFTER: Duration = Duration::from_secs(1);
+/// By which the sentinels know the master.
+const NAME: &str = "mymaster";
 const QUORUM: usize = 2;
 
 /// How long a leader's election takes, in milliseconds.
@@ -60,34 +56,18 @@ fn millis(io: &mut Io<'_>, range: std::ops::Range<u64>) -> Duration {
 
 impl Watch {
     pub(super) fn new(members: usize, sentinels: usize) -> Self {
-        let sentinel = Sentinel {
-            master: 0,
-            epoch: 0,
-            heard: vec![Duration::ZERO; members],
-            elects_at: None,
-            has_voted_until: Duration::ZERO,
-        };
         Watch {
             members,
-            sentinels: vec![sentinel; sentinels],
+            sentinels: vec![Sentinel::default(); sentinels],
             told_at: vec![None; members],
             epoch: 0,
         }
     }
 
-    /// All of them hear of all servers until now.
-    pub(super) fn hear_all(&mut self, now: Duration) {
-        self.sentinels
-            .iter_mut()
-            .for_each(|one| one.heard.fill(now));
-    }
-
-    /// A sentinel that stood still, or wasn't there, has missed nobody yet.
-    pub(super) fn begin_anew(&mut self, host: Host, now: Duration) {
+    /// A sentinel that stood still, or wasn't there.
+    pub(super) fn begin_anew(&mut self, host: Host) {
         if let Some(at) = host.checked_sub(self.members) {
-            let sentinel = &mut self.sentinels[at];
-            sentinel.heard.fill(now);
-            sentinel.elects_at = None;
+            self.sentinels[at].elects_at = None;
         }
     }
 
@@ -97,14 +77,10 @@ impl Watch {
     }
 
     /// Has each sentinel answer by what it knows.
-    pub(super) fn tell(&self, group: &mut Group, name: &'static str) {
+    pub(super) fn tell(&self, group: &mut Group) {
         for (host, sentinel) in (self.members..).zip(&self.sentinels) {
             let (address, epoch) = (group.address(sentinel.master), sentinel.epoch);
-            group.nodes[host].state.watched = Some(Watched {
-                name,
-                address,
-                epoch,
-            });
+            group.nodes[host].state.watched = Some(Watched { address, epoch });
         }
     }
 
@@ -130,13 +106,9 @@ impl Watch {
     }
 
     /// Hears of servers, and of what other sentinels know.
-    fn listen(&mut self, at: usize, group: &Group, io: &mut Io<'_>) {
+    fn listen(&mut self, at: usize, group: &mut Group, io: &mut Io<'_>) {
         let host = self.members + at;
-        for member in 0..self.members {
-            if group.hears(host, member) {
-                self.sentinels[at].heard[member] = io.now;
-            }
-        }
+        group.listen(host, io.now);
         for other in 0..self.sentinels.len() {
             let (master, epoch) = (self.sentinels[other].master, self.sentinels[other].epoch);
             let is_news = epoch > self.sentinels[at].epoch;
@@ -147,21 +119,16 @@ impl Watch {
         }
     }
 
-    fn is_down(&self, at: usize, member: Host, now: Duration) -> bool {
-        now.saturating_sub(self.sentinels[at].heard[member]) > DOWN_AFTER
-    }
-
     /// Whether enough sentinels miss the master, and enough are there to elect one of them.
     fn misses_master(&self, at: usize, group: &Group, now: Duration) -> bool {
         let master = self.sentinels[at].master;
         let others = 0..self.sentinels.len();
         let others = others.filter(|other| group.hears(self.members + at, self.members + other));
         let others: Vec<_> = others.collect();
-        let misses = |other: &&usize| {
-            self.sentinels[**other].master == master && self.is_down(**other, master, now)
-        };
+        let is_down = |at: usize| group.misses(self.members + at, master, now);
+        let misses = |other: &&usize| self.sentinels[**other].master == master && is_down(**other);
         let agree = others.iter().filter(misses).count();
-        self.is_down(at, master, now) && agree >= QUORUM && others.len() > self.sentinels.len() / 2
+        is_down(at) && agree >= QUORUM && others.len() > self.sentinels.len() / 2
     }
 
     fn elect(&mut self, at: usize, group: &mut Group, io: &mut Io<'_>) {
@@ -251,15 +218,11 @@ impl Watch {
 /// SENTINEL MASTER and GET-MASTER-ADDR-BY-NAME.
 pub(super) fn ask(state: &mut State, words: &Words) -> Outcome {
     let refused = || Reply::error("ERR unknown command");
-    let Watched {
-        name,
-        address: (host, port),
-        epoch,
-    } = state.watched.as_ref().ok_or_else(refused)?;
-    let (port, epoch) = (port.to_string(), epoch.to_string());
+    let Watched { address, epoch } = state.watched.as_ref().ok_or_else(refused)?;
+    let (host, port, epoch) = (&address.0, address.1.to_string(), epoch.to_string());
     match words[1].as_slice() {
-        _ if words[2] != name.as_bytes() => Err(Reply::error("ERR No such master with that name")),
-        b"MASTER" => Ok(Reply::texts(["name", name, "config-epoch", &epoch])),
+        _ if words[2] != NAME.as_bytes() => Err(Reply::error("ERR No such master with that name")),
+        b"MASTER" => Ok(Reply::texts(["name", NAME, "config-epoch", &epoch])),
         b"GET-MASTER-ADDR-BY-NAME" => Ok(Reply::texts([host.clone(), port])),
         _ => Err(refused()),
     }

@@ -11,13 +11,9 @@ impl Tree {
             tree: self,
             transaction,
             events: Vec::new(),
-            undo: Vec::new(),
         };
         let answer = doing.all();
-        Applied {
-            events: doing.events,
-            answer,
-        }
+        (doing.events, answer)
     }
 }
 
@@ -29,8 +25,6 @@ struct Doing<'a> {
     tree: &'a mut Tree,
     transaction: &'a Transaction,
     events: Vec<Event>,
-    /// What nodes were before, the last change last.
-    undo: Vec<(String, Option<Node>)>,
 }
 
 impl Doing<'_> {
@@ -39,7 +33,7 @@ impl Doing<'_> {
         match (&self.transaction.action, self.transaction.refused) {
             (Action::Multi(changes), refused) => return self.multi(changes, refused),
             (_, Some(refused)) => return Err(refused),
-            (Action::OpenSession { timeout }, _) => {
+            (Action::OpenSession(timeout), _) => {
                 self.tree.sessions.insert(session, *timeout);
             }
             (Action::CloseSession, _) => {
@@ -51,7 +45,7 @@ impl Doing<'_> {
             (Action::Change(change), _) => {
                 return self.one(change).map(|(_, mut body)| body.take());
             }
-            (Action::DeleteContainer { path }, _) => {
+            (Action::DeleteContainer(path), _) => {
                 if !self.find(path)?.children.is_empty() {
                     return Err(error::NOT_EMPTY);
                 }
@@ -64,6 +58,7 @@ impl Doing<'_> {
     /// Does all, or nothing. It is answered without an error in the head.
     fn multi(&mut self, changes: &[Change], refused: Option<i32>) -> Result<Vec<u8>, i32> {
         let mut answer = Writer::default();
+        let before = self.tree.nodes.clone();
         for (place, change) in changes.iter().enumerate() {
             let done = refused.map_or_else(|| self.one(change), Err);
             match done {
@@ -76,32 +71,14 @@ impl Doing<'_> {
                 }
                 Err(error::SESSION_MOVED) => return Err(error::SESSION_MOVED),
                 Err(code) => {
-                    answer = Writer::default();
-                    self.undo(changes.len(), place, code, &mut answer);
+                    self.events.clear();
+                    self.tree.nodes = before;
+                    answer = refusals(changes.len(), place, code);
                     break;
                 }
             }
         }
         Ok(answer.int(-1).flag(true).int(-1).take())
-    }
-
-    /// The change at that place is refused, and with it all.
-    fn undo(&mut self, changes: usize, place: usize, code: i32, answer: &mut Writer) {
-        self.events.clear();
-        while let Some((path, node)) = self.undo.pop() {
-            match node {
-                Some(node) => self.tree.nodes.insert(path, node),
-                None => self.tree.nodes.remove(&path),
-            };
-        }
-        for other in 0..changes {
-            let code = match other.cmp(&place) {
-                std::cmp::Ordering::Less => error::OK,
-                std::cmp::Ordering::Equal => code,
-                std::cmp::Ordering::Greater => error::NOT_TRIED,
-            };
-            answer.int(op::ERROR).flag(false).int(code).int(code);
-        }
     }
 
     fn one(&mut self, change: &Change) -> Done {
@@ -118,7 +95,6 @@ impl Doing<'_> {
             op::DELETE if !node.children.is_empty() => return Err(error::NOT_EMPTY),
             op::DELETE => self.remove(path),
             op::SET_DATA => {
-                self.remember(path);
                 let Transaction { zxid, time, .. } = *self.transaction;
                 if let Some(node) = self.tree.nodes.get_mut(path) {
                     node.data.clone_from(&change.data);
@@ -178,7 +154,6 @@ impl Doing<'_> {
             parent.creations += 1;
             parent.pzxid = zxid;
         });
-        self.remember(&path);
         self.tree.nodes.insert(path.clone(), node);
         self.tell(Happened::Created, &path);
         self.tell_parent(&path);
@@ -190,15 +165,13 @@ impl Doing<'_> {
             parent.children.remove(name);
             parent.pzxid = zxid;
         });
-        self.remember(path);
         self.tell(Happened::Deleted, path);
         self.tree.nodes.remove(path);
         self.tell_parent(path);
     }
 
     fn tell(&mut self, happened: Happened, path: &str) {
-        let path = path.to_owned();
-        self.events.push(Event { happened, path });
+        self.events.push((happened, path.to_owned()));
     }
 
     fn tell_parent(&mut self, path: &str) {
@@ -211,17 +184,22 @@ impl Doing<'_> {
         let Some((parent, name)) = split(path) else {
             return;
         };
-        self.remember(parent);
         if let Some(parent) = self.tree.nodes.get_mut(parent) {
             change(parent, name);
         }
     }
+}
 
-    /// For the case that a later change is refused.
-    fn remember(&mut self, path: &str) {
-        if matches!(self.transaction.action, Action::Multi(_)) {
-            let node = self.tree.nodes.get(path).cloned();
-            self.undo.push((path.to_owned(), node));
-        }
+/// The change at that place is refused, and with it all.
+fn refusals(changes: usize, place: usize, code: i32) -> Writer {
+    let mut answer = Writer::default();
+    for other in 0..changes {
+        let code = match other.cmp(&place) {
+            std::cmp::Ordering::Less => error::OK,
+            std::cmp::Ordering::Equal => code,
+            std::cmp::Ordering::Greater => error::NOT_TRIED,
+        };
+        answer.int(op::ERROR).flag(false).int(code).int(code);
     }
+    answer
 }

@@ -1,10 +1,15 @@
 //! Transactions, and the changes that clients ask for.
 
+use crosslock_world::service::{Connection, Host};
+
 use super::jute::{Reader, op};
 
-/// What is done at every server, in the order of the `zxid`.
+/// What a server wants to have done; and what is done at every server, in the order of the `zxid`.
 #[derive(Clone, Debug)]
 pub(super) struct Transaction {
+    pub(super) at: Host,
+    /// Who is to be answered there.
+    pub(super) connection: Option<Connection>,
     pub(super) zxid: i64,
     /// In milliseconds, by the leader's clock.
     pub(super) time: i64,
@@ -16,16 +21,14 @@ pub(super) struct Transaction {
 
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    OpenSession {
-        timeout: i32,
-    },
+    /// With that timeout.
+    OpenSession(i32),
     CloseSession,
     Change(Change),
     /// All of them, or nothing.
     Multi(Vec<Change>),
-    DeleteContainer {
-        path: String,
-    },
+    /// By its path.
+    DeleteContainer(String),
 }
 
 /// What happened to a node: that is what its watchers are told.
@@ -38,19 +41,11 @@ pub(super) enum Happened {
     ChildrenChanged,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Event {
-    pub(super) happened: Happened,
-    pub(super) path: String,
-}
+/// With the path of the node.
+pub(super) type Event = (Happened, String);
 
-/// What came of a transaction.
-#[derive(Debug)]
-pub(super) struct Applied {
-    pub(super) events: Vec<Event>,
-    /// Behind the head, or the error in it.
-    pub(super) answer: Result<Vec<u8>, i32>,
-}
+/// What came of a transaction: events, and what is answered behind the head, or the error in it.
+pub(super) type Applied = (Vec<Event>, Result<Vec<u8>, i32>);
 
 /// What a client wants to have changed: what isn't asked for that kind of change is empty.
 #[derive(Clone, Debug)]

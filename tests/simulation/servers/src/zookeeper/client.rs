@@ -10,7 +10,7 @@ use super::jute::{Reader, Writer, op};
 use super::member::{Role, ToLeader};
 
 /// A connection, as its server has it.
-#[derive(Debug)]
+#[derive(Default)]
 pub(super) struct Client {
     pub(super) at: Host,
     input: Vec<u8>,
@@ -21,15 +21,15 @@ pub(super) struct Client {
     pub(super) waiting: VecDeque<Waiting>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Phase {
+    #[default]
     New,
     /// Its handshake isn't answered. Nothing is read meanwhile.
     Opening,
     Open,
 }
 
-#[derive(Debug)]
 pub(super) enum Waiting {
     /// The answer comes from the leader. That to a sync has the path of the sync.
     Ordered { xid: i32, path: Vec<u8> },
@@ -50,11 +50,7 @@ impl Client {
     pub(super) fn new(at: Host) -> Self {
         Client {
             at,
-            input: Vec::new(),
-            phase: Phase::New,
-            session: 0,
-            timeout: 0,
-            waiting: VecDeque::new(),
+            ..Client::default()
         }
     }
 
@@ -124,7 +120,7 @@ impl ZooKeeper {
         if session == 0 {
             let session = self.next_session(at);
             self.clients.get_mut(&connection)?.session = session;
-            self.propose(io, connection, Action::OpenSession { timeout });
+            self.propose(io, connection, Action::OpenSession(timeout));
             return Some(());
         }
         // One that had it before is left.
@@ -138,12 +134,7 @@ impl ZooKeeper {
             self.welcome(io, connection, false);
             return Some(());
         }
-        let message = ToLeader::Validate {
-            connection,
-            session,
-            timeout,
-        };
-        self.tell_leader(io, at, message);
+        self.tell_leader(io, at, ToLeader::Validate(connection, session, timeout));
         Some(())
     }
 

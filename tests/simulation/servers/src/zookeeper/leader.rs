@@ -5,9 +5,7 @@ use std::time::Duration;
 use crosslock_world::service::{Connection, Host, Io};
 
 use super::change::{Action, Transaction};
-use super::member::{
-    FromLeader, Leadership, Member, Pending, Proposal, Role, ToLeader, Tracked, ends_at,
-};
+use super::member::{FromLeader, Leadership, Member, Pending, Role, ToLeader, Tracked, ends_at};
 use super::{SWEEPS_EACH, ZooKeeper};
 
 /// How long a message between servers takes at least, in microseconds.
@@ -24,7 +22,7 @@ impl ZooKeeper {
     /// Has the leader do what the client has asked for.
     pub(super) fn propose(&mut self, io: &mut Io<'_>, connection: Connection, action: Action) {
         let client = &self.clients[&connection];
-        let mut proposal = Proposal::own(client.at, client.session, action);
+        let mut proposal = Transaction::own(client.at, client.session, action);
         proposal.connection = Some(connection);
         self.tell_leader(io, proposal.at, ToLeader::Propose(proposal));
     }
@@ -57,11 +55,7 @@ impl ZooKeeper {
                 }
                 None => self.send(io, from, FromLeader::Synced(connection)),
             },
-            ToLeader::Validate {
-                connection,
-                session,
-                timeout,
-            } => {
+            ToLeader::Validate(connection, session, timeout) => {
                 let is_valid = leadership.touch(session, timeout, io.now, tick);
                 if let Some(tracked) = leadership.sessions.get_mut(&session) {
                     tracked.owner = Some(from);
@@ -69,11 +63,7 @@ impl ZooKeeper {
                 if from == leader {
                     return self.welcome(io, connection, is_valid);
                 }
-                let answer = FromLeader::Validated {
-                    connection,
-                    is_valid,
-                };
-                self.send(io, from, answer);
+                self.send(io, from, FromLeader::Validated(connection, is_valid));
             }
         }
     }
@@ -121,8 +111,8 @@ impl ZooKeeper {
         } else if is_due(&leadership.sweeps_at) {
             leadership.sweeps_at = io.now + SWEEPS_EACH;
             for path in tree.empty_containers() {
-                let action = Action::DeleteContainer { path };
-                leadership.enqueue(io, Proposal::own(leader, 0, action));
+                let action = Action::DeleteContainer(path);
+                leadership.enqueue(io, Transaction::own(leader, 0, action));
             }
         } else {
             return false;
@@ -161,35 +151,33 @@ impl ZooKeeper {
             Some((_, Pending::Proposal(proposal))) => proposal,
         };
         let time = i64::try_from(io.wall(leader).as_millis()).expect("a time of today");
-        let transaction = &mut committed.transaction;
-        (transaction.zxid, transaction.time) = (tree.zxid + 1, time);
+        (committed.zxid, committed.time) = (tree.zxid + 1, time);
         for follower in self.followers(leader) {
             self.send(io, follower, FromLeader::Commit(committed.clone()));
         }
-        self.carry_out(io, leader, committed);
+        self.carry_out(io, leader, &committed);
     }
 
     /// A server does what was committed, and answers if it was asked there.
-    pub(super) fn carry_out(&mut self, io: &mut Io<'_>, at: Host, committed: Proposal) {
-        let Proposal { transaction, .. } = &committed;
+    pub(super) fn carry_out(&mut self, io: &mut Io<'_>, at: Host, transaction: &Transaction) {
         let member = &mut self.members[at];
-        let applied = member.tree.apply(transaction);
-        for event in &applied.events {
+        let (events, answer) = member.tree.apply(transaction);
+        for event in &events {
             let (frame, watchers) = member.watches.tell(event);
             for to in watchers {
                 io.send(to, frame.clone());
             }
         }
-        let ends = matches!(transaction.action, Action::CloseSession) && applied.answer.is_ok();
+        let ends = matches!(transaction.action, Action::CloseSession) && answer.is_ok();
         if ends && let Some(leadership) = member.leadership() {
             leadership.sessions.remove(&transaction.session);
         }
-        let connection = committed.connection.filter(|_| committed.at == at);
+        let connection = transaction.connection.filter(|_| transaction.at == at);
         let connection = connection.filter(|one| self.clients.contains_key(one));
         if let Some(connection) = connection {
             match transaction.action {
-                Action::OpenSession { .. } => self.welcome(io, connection, true),
-                _ => self.answer_ordered(io, connection, applied.answer),
+                Action::OpenSession(_) => self.welcome(io, connection, true),
+                _ => self.answer_ordered(io, connection, answer),
             }
         }
         if ends {
@@ -203,34 +191,30 @@ impl ZooKeeper {
     }
 }
 
-impl Proposal {
-    /// One that nobody is answered.
+impl Transaction {
+    /// One that nobody is answered. The leader numbers it.
     fn own(at: Host, session: i64, action: Action) -> Self {
-        // The leader numbers it.
-        let (zxid, time, refused) = (0, 0, None);
-        Proposal {
+        Transaction {
             at,
             connection: None,
-            transaction: Transaction {
-                zxid,
-                time,
-                session,
-                refused,
-                action,
-            },
+            zxid: 0,
+            time: 0,
+            session,
+            refused: None,
+            action,
         }
     }
 }
 
 impl Leadership {
     /// Takes what comes from that server.
-    fn take(&mut self, io: &mut Io<'_>, from: Host, mut proposal: Proposal, tick: Duration) {
-        let session = proposal.transaction.session;
-        if let Action::OpenSession { timeout } = proposal.transaction.action {
+    fn take(&mut self, io: &mut Io<'_>, from: Host, mut proposal: Transaction, tick: Duration) {
+        let session = proposal.session;
+        if let Action::OpenSession(timeout) = proposal.action {
             let tracked = Tracked::new(Some(from), ends_at(io.now, timeout, tick));
             self.sessions.insert(session, tracked);
-        } else if !matches!(proposal.transaction.action, Action::CloseSession) {
-            proposal.transaction.refused = self.check(session, from);
+        } else if !matches!(proposal.action, Action::CloseSession) {
+            proposal.refused = self.check(session, from);
         } else if let Some(tracked) = self.sessions.get_mut(&session) {
             // From wherever it comes.
             tracked.is_closing = true;
@@ -238,7 +222,7 @@ impl Leadership {
         self.enqueue(io, proposal);
     }
 
-    fn enqueue(&mut self, io: &mut Io<'_>, proposal: Proposal) {
+    fn enqueue(&mut self, io: &mut Io<'_>, proposal: Transaction) {
         let at = io.now + Duration::from_micros(io.random.u64(1_000..5_000));
         let last = self.pending.back().map_or(at, |(last, _)| *last);
         self.pending
@@ -257,7 +241,7 @@ impl Leadership {
             .collect();
         for session in &silent {
             io.log(format!("ZooKeeper: session {session:#x} expires"));
-            self.enqueue(io, Proposal::own(leader, *session, Action::CloseSession));
+            self.enqueue(io, Transaction::own(leader, *session, Action::CloseSession));
         }
         !silent.is_empty()
     }

@@ -11,7 +11,7 @@ use super::watches::Watches;
 use crate::health::Health;
 
 /// A server.
-#[derive(Debug)]
+#[derive(Default)]
 pub(super) struct Member {
     pub(super) health: Health,
     pub(super) role: Role,
@@ -31,8 +31,9 @@ pub(super) struct Member {
     pub(super) joins_at: Option<Duration>,
 }
 
-#[derive(Debug)]
+#[derive(Default)]
 pub(super) enum Role {
+    #[default]
     /// It serves nobody.
     Looking,
     Following(Host),
@@ -40,7 +41,6 @@ pub(super) enum Role {
 }
 
 /// What only a leader has, and what isn't on a disk.
-#[derive(Debug)]
 pub(super) struct Leadership {
     pub(super) sessions: BTreeMap<i64, Tracked>,
     pub(super) pending: VecDeque<(Duration, Pending)>,
@@ -57,7 +57,6 @@ pub(super) struct Leadership {
 }
 
 /// What a leader knows of a session.
-#[derive(Debug)]
 pub(super) struct Tracked {
     pub(super) ends_at: Duration,
     /// Where its connection is.
@@ -65,57 +64,31 @@ pub(super) struct Tracked {
     pub(super) is_closing: bool,
 }
 
-#[derive(Debug)]
 pub(super) enum Pending {
-    Proposal(Proposal),
+    Proposal(Transaction),
     /// It is answered behind the proposals that were there before it.
     Sync(Host, Connection),
 }
 
-/// What a server wants to have done, or what was agreed on.
-#[derive(Clone, Debug)]
-pub(super) struct Proposal {
-    pub(super) at: Host,
-    /// Who is to be answered there.
-    pub(super) connection: Option<Connection>,
-    pub(super) transaction: Transaction,
-}
-
-#[derive(Debug)]
 pub(super) enum ToLeader {
-    Propose(Proposal),
+    Propose(Transaction),
     Sync(Connection),
-    /// Somebody goes on with a session there.
-    Validate {
-        connection: Connection,
-        session: i64,
-        timeout: i32,
-    },
+    /// Somebody goes on with a session there, with that timeout.
+    Validate(Connection, i64, i32),
 }
 
-#[derive(Debug)]
 pub(super) enum FromLeader {
-    Commit(Proposal),
+    Commit(Transaction),
     Synced(Connection),
-    Validated {
-        connection: Connection,
-        is_valid: bool,
-    },
+    /// Whether there is such a session.
+    Validated(Connection, bool),
 }
 
 impl Member {
     pub(super) fn new() -> Self {
         Member {
-            health: Health::default(),
-            role: Role::Looking,
-            epoch: 0,
             tree: Tree::new(),
-            watches: Watches::default(),
-            to_leader: VecDeque::new(),
-            from_leader: VecDeque::new(),
-            touched: BTreeMap::new(),
-            leaves_at: None,
-            joins_at: None,
+            ..Member::default()
         }
     }
 
@@ -193,25 +166,21 @@ impl Leadership {
         now: Duration,
         tick: Duration,
     ) -> bool {
-        let Some(tracked) = self
-            .sessions
-            .get_mut(&session)
-            .filter(|one| !one.is_closing)
-        else {
-            return false;
-        };
-        tracked.ends_at = ends_at(now, timeout, tick);
-        true
+        let tracked = self.open(session);
+        tracked
+            .map(|tracked| tracked.ends_at = ends_at(now, timeout, tick))
+            .is_some()
+    }
+
+    fn open(&mut self, session: i64) -> Option<&mut Tracked> {
+        let tracked = self.sessions.get_mut(&session);
+        tracked.filter(|one| !one.is_closing)
     }
 
     /// Why what comes of that session from that server is refused.
     pub(super) fn check(&mut self, session: i64, from: Host) -> Option<i32> {
         use super::jute::error;
-        match self
-            .sessions
-            .get_mut(&session)
-            .filter(|one| !one.is_closing)
-        {
+        match self.open(session) {
             None => Some(error::SESSION_EXPIRED),
             Some(tracked) => {
                 let is_moved = *tracked.owner.get_or_insert(from) != from;

@@ -10,7 +10,7 @@ mod answers;
 mod apply;
 mod change;
 mod client;
-mod jute;
+pub mod jute;
 mod leader;
 mod member;
 mod quorum;
@@ -31,7 +31,7 @@ const SYNC_LIMIT: u32 = 20;
 const SWEEPS_EACH: Duration = Duration::from_secs(60);
 
 /// Servers of ZooKeeper.
-#[derive(Debug)]
+#[derive(Default)]
 pub struct ZooKeeper {
     tick: Duration,
     members: Vec<Member>,
@@ -45,29 +45,17 @@ pub struct ZooKeeper {
 }
 
 impl ZooKeeper {
-    /// So many members, which are up. The last leads the others.
+    /// So many members, which are up, and the time in which they count. The last leads the others.
     ///
     /// # Panics
     ///
     /// If there are none.
-    pub fn new(members: usize) -> Self {
-        Self::with_tick(members, Duration::from_millis(100))
-    }
-
-    /// The same with another time in which servers and sessions are counted.
-    ///
-    /// # Panics
-    ///
-    /// If there are none.
-    pub fn with_tick(members: usize, tick: Duration) -> Self {
+    pub fn new(members: usize, tick: Duration) -> Self {
         assert!(members > 0, "an ensemble has members");
         let mut ensemble = ZooKeeper {
             tick,
             members: (0..members).map(|_| Member::new()).collect(),
-            clients: BTreeMap::new(),
-            sessions: 0,
-            elects_at: None,
-            avoided: None,
+            ..Self::default()
         };
         let leader = members - 1;
         ensemble.make_leader(Duration::ZERO, leader);
@@ -121,14 +109,13 @@ impl ZooKeeper {
         let member = &mut self.members[at];
         if let Some(message) = pop_due(&mut member.from_leader, io.now) {
             match message {
-                FromLeader::Commit(committed) => self.carry_out(io, at, committed),
+                FromLeader::Commit(committed) => self.carry_out(io, at, &committed),
                 FromLeader::Synced(connection) => {
                     self.answer_ordered(io, connection, Ok(Vec::new()));
                 }
-                FromLeader::Validated {
-                    connection,
-                    is_valid,
-                } => self.welcome(io, connection, is_valid),
+                FromLeader::Validated(connection, is_valid) => {
+                    self.welcome(io, connection, is_valid)
+                }
             }
             changed = true;
         }
@@ -195,7 +182,6 @@ impl Service for ZooKeeper {
     fn fault(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
         match fault {
             Fault::Kill => self.kill(io, at),
-            Fault::Start { .. } if self.members.len() == 1 => self.make_leader(io.now, at),
             Fault::Pause => {
                 if let Role::Following(_) = self.members[at].role {
                     let leaves_at = &mut self.members[at].leaves_at;
@@ -217,10 +203,7 @@ impl Service for ZooKeeper {
     }
 
     fn own_faults(&self) -> &'static [&'static str] {
-        match self.members.len() {
-            1 => &[],
-            _ => &["election"],
-        }
+        &["election"]
     }
 
     fn contents(&self) -> Vec<String> {

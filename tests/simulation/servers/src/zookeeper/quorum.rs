@@ -57,7 +57,7 @@ impl ZooKeeper {
     pub(super) fn review(&mut self, io: &mut Io<'_>) -> bool {
         let mut changed = false;
         for at in 0..self.members.len() {
-            if !self.members[at].health.is_at_work() || self.members.len() == 1 {
+            if !self.members[at].health.is_at_work() {
                 continue;
             }
             changed |= match self.members[at].role {
@@ -166,7 +166,7 @@ impl ZooKeeper {
         member.touched.clear();
         for (_, message) in std::mem::take(&mut member.from_leader) {
             if let FromLeader::Commit(committed) = message {
-                member.tree.apply(&committed.transaction);
+                let _ = member.tree.apply(&committed);
             }
         }
     }
@@ -204,18 +204,9 @@ impl ZooKeeper {
     pub(super) fn make_leader(&mut self, now: Duration, leader: Host) {
         let epochs = self.members.iter().map(|member| member.epoch);
         let epoch = epochs.max().unwrap_or(0) + 1;
-        let is_alone = self.members.len() == 1;
         let member = &mut self.members[leader];
-        let mut leadership = Leadership::new(&member.tree, now, self.tick);
-        // A server that is alone has no epochs.
-        if !is_alone {
-            member.epoch = epoch;
-            member.tree.zxid = epoch << 32;
-        }
-        member.joins_at = None;
-        if is_alone {
-            leadership.pings_at = Duration::MAX;
-        }
-        member.role = Role::Leading(leadership);
+        let leadership = Leadership::new(&member.tree, now, self.tick);
+        (member.epoch, member.tree.zxid) = (epoch, epoch << 32);
+        (member.role, member.joins_at) = (Role::Leading(leadership), None);
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::jute::Writer;
+use crate::short;
 
 /// The owner of a container, which servers don't tell.
 pub(super) const CONTAINER: i64 = i64::MIN;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub(super) data: Vec<u8>,
     pub(super) czxid: i64,
@@ -26,16 +27,13 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn new(zxid: i64, time: i64, owner: i64) -> Self {
         Node {
-            data: Vec::new(),
             czxid: zxid,
             mzxid: zxid,
             ctime: time,
             mtime: time,
-            version: 0,
-            creations: 0,
             owner,
             pzxid: zxid,
-            children: BTreeSet::new(),
+            ..Node::default()
         }
     }
 
@@ -56,7 +54,7 @@ impl Node {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: BTreeMap<String, Node>,
     /// How long each may be silent, in milliseconds.
@@ -69,11 +67,9 @@ impl Tree {
     /// An empty one has a root.
     pub(super) fn new() -> Self {
         let nodes = BTreeMap::from([("/".to_owned(), Node::new(0, 0, 0))]);
-        let (sessions, zxid) = (BTreeMap::new(), 0);
         Tree {
             nodes,
-            sessions,
-            zxid,
+            ..Tree::default()
         }
     }
 
@@ -92,11 +88,9 @@ impl Tree {
 
     /// A line for each node.
     pub(super) fn lines(&self) -> Vec<String> {
-        const SHORT: usize = 60;
         let nodes = self.nodes.iter().filter(|(path, _)| *path != "/");
         let line = |(path, node): (&String, &Node)| {
-            let data = String::from_utf8_lossy(&node.data);
-            let data: String = data.chars().take(SHORT).collect();
+            let data = short(&node.data);
             let owner = match node.owner {
                 0 => "persistent".to_owned(),
                 CONTAINER => "container".to_owned(),

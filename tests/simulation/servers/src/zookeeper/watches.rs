@@ -40,22 +40,19 @@ impl Watches {
     }
 
     /// What is sent, and to whom.
-    pub(super) fn tell(&mut self, event: &Event) -> (Vec<u8>, BTreeSet<Connection>) {
+    pub(super) fn tell(&mut self, (happened, path): &Event) -> (Vec<u8>, BTreeSet<Connection>) {
         const CONNECTED: i32 = 3;
-        let mut told = match event.happened {
+        let mut told = match happened {
             Happened::ChildrenChanged => BTreeSet::new(),
-            _ => self.take(Watched::Data, &event.path),
+            _ => self.take(Watched::Data, path),
         };
-        if matches!(
-            event.happened,
-            Happened::Deleted | Happened::ChildrenChanged
-        ) {
+        if matches!(happened, Happened::Deleted | Happened::ChildrenChanged) {
             // Whoever watches both is told once.
-            told.extend(self.take(Watched::Children, &event.path));
+            told.extend(self.take(Watched::Children, path));
         }
         let mut record = Writer::default();
-        let code = event.happened as i32;
-        record.int(code).int(CONNECTED).text(&event.path);
+        let code = *happened as i32;
+        record.int(code).int(CONNECTED).text(path);
         (answer(-1, -1, 0, &record.take()), told)
     }
 }

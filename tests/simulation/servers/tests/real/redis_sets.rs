@@ -102,12 +102,15 @@ fn slot_moves_key_by_key_and_takes_its_channels_along() {
     for key in ["{a}1", "{a}2", "{a}3"] {
         ask(&mut desk, 2, &format!("SET {key} x"));
     }
+    let mut faults = desk.service.own_faults().iter();
+    let moves = faults.position(|name| *name == "move slot");
+    let moves = Fault::Own(moves.expect("a fault"));
     let listener = desk.connect(2);
     send(&mut desk, listener, "SSUBSCRIBE {a}");
     let mut seen = BTreeSet::new();
     // Some go on from a master that has no keys.
     while ask(&mut desk, 2, "CLUSTER NODES").contains(" 10924-16383") && desk.now.as_secs() < 100 {
-        desk.own_fault(0, "move slot");
+        desk.fault(0, moves);
         for _ in 0..300 {
             for asked in ["GET {a}1", "EXISTS {a}9", "MGET {a}1 {a}9"] {
                 let answer = ask(&mut desk, 2, asked);

@@ -1,51 +1,14 @@
 //! What is sent, and what is answered in a form that can be compared.
 
-use std::fmt::Write as _;
-
+use crosslock_servers::zookeeper::jute::{Reader, Writer};
 use crosslock_world::service::Connection;
 
 use crate::peers::Peer;
 
-/// A record on its way.
-#[derive(Clone, Debug, Default)]
-pub struct Record(pub Vec<u8>);
-
-impl Record {
-    pub fn int(self, number: i32) -> Self {
-        self.raw(&number.to_be_bytes())
-    }
-
-    pub fn long(self, number: i64) -> Self {
-        self.raw(&number.to_be_bytes())
-    }
-
-    pub fn flag(self, set: bool) -> Self {
-        self.raw(&[set.into()])
-    }
-
-    pub fn buffer(self, bytes: &[u8]) -> Self {
-        self.int(i32::try_from(bytes.len()).expect("short"))
-            .raw(bytes)
-    }
-
-    pub fn text(self, text: &str) -> Self {
-        self.buffer(text.as_bytes())
-    }
-
-    pub fn raw(mut self, bytes: &[u8]) -> Self {
-        self.0.extend(bytes);
-        self
-    }
-
-    pub fn frame(self) -> Vec<u8> {
-        Record::default().buffer(&self.0).0
-    }
-
-    /// A node with those flags, on which everybody has all rights.
-    pub fn node(self, path: &str, flags: i32) -> Self {
-        let record = self.text(path).text("data").int(1);
-        record.int(31).text("world").text("anyone").int(flags)
-    }
+/// A node with those flags, on which everybody has all rights.
+pub fn node<'a>(record: &'a mut Writer, path: &str, flags: i32) -> &'a mut Writer {
+    record.text(path).text("data").int(1);
+    record.int(31).text("world").text("anyone").int(flags)
 }
 
 /// What a handshake was answered, and what asks for a session to go on. 0: none.
@@ -68,104 +31,91 @@ impl Welcome {
 
     /// Asks for it, where so much was seen already.
     pub fn asked(&self, seen: i64) -> Vec<u8> {
-        let record = Record::default().int(0).long(seen).int(self.timeout);
-        let record = record.long(self.session).buffer(&self.password);
+        let mut record = Writer::default();
+        record.int(0).long(seen).int(self.timeout);
+        record.long(self.session).buffer(&self.password);
         record.flag(false).frame()
     }
 
-    pub fn of(frame: &[u8]) -> Self {
+    pub fn of(frame: &[u8]) -> Option<Self> {
         let mut record = Reader(frame);
-        let _version = record.int();
-        Welcome {
-            timeout: record.int(),
-            session: record.long(),
-            password: record.buffer().expect("a password").to_vec(),
-        }
+        let _version = record.int()?;
+        Some(Welcome {
+            timeout: record.int()?,
+            session: record.long()?,
+            password: record.buffer()?.to_vec(),
+        })
     }
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(length);
-        self.0 = rest;
-        taken
-    }
-
-    fn int(&mut self) -> i32 {
-        i32::from_be_bytes(self.take(4).try_into().expect("four"))
-    }
-
-    fn long(&mut self) -> i64 {
-        i64::from_be_bytes(self.take(8).try_into().expect("eight"))
-    }
-
-    fn buffer(&mut self) -> Option<&'a [u8]> {
-        match self.int() {
-            -1 => None,
-            length => Some(self.take(usize::try_from(length).expect("a length"))),
-        }
-    }
-
-    fn text(&mut self) -> String {
-        let bytes = self.buffer().unwrap_or_default();
-        String::from_utf8(bytes.to_vec()).expect("a text")
-    }
-
-    /// Without times and numbers of transactions. A session is told by its place.
-    fn stat(&mut self, sessions: &[i64]) -> String {
-        let _ = [self.long(), self.long(), self.long(), self.long()];
-        let versions = [self.int(), self.int(), self.int()];
-        let owner = self.long();
-        let place = sessions.iter().position(|session| *session == owner);
-        let owner = place.map_or(owner, |place| 1_000 + place as i64);
-        let (length, children, _) = (self.int(), self.int(), self.long());
-        format!(" [{versions:?} {owner}, {length} bytes, {children} children]")
-    }
+/// Without times and numbers of transactions. A session is told by its place.
+fn stat(record: &mut Reader<'_>, sessions: &[i64]) -> Option<String> {
+    let _ = [
+        record.long()?,
+        record.long()?,
+        record.long()?,
+        record.long()?,
+    ];
+    let versions = [record.int()?, record.int()?, record.int()?];
+    let owner = record.long()?;
+    let place = sessions.iter().position(|session| *session == owner);
+    let owner = place.map_or(owner, |place| 1_000 + place as i64);
+    let (length, children, _) = (record.int()?, record.int()?, record.long()?);
+    Some(format!(
+        " [{versions:?} {owner}, {length} bytes, {children} children]"
+    ))
 }
 
 /// An answer to a request of that kind, or an event.
 pub fn shown(frame: &[u8], kind: impl Fn(i32) -> i32, sessions: &[i64]) -> String {
     let mut record = Reader(frame);
-    let (xid, _zxid, error) = (record.int(), record.long(), record.int());
-    let mut text = format!("{xid}: {error}");
-    if xid == -1 {
-        let (event, state, path) = (record.int(), record.int(), record.text());
-        let _ = write!(text, ", event {event} {state} {path}");
-    } else if !record.0.is_empty() {
-        body(&mut text, &mut record, kind(xid), sessions);
-    }
+    let text = told(&mut record, kind, sessions).expect("a whole record");
     assert!(record.0.is_empty(), "{text}, and {:?}", record.0);
     text
 }
 
-fn body(text: &mut String, record: &mut Reader<'_>, kind: i32, sessions: &[i64]) {
-    match kind {
-        14 => return multi(text, record, sessions),
-        1 | 9 | 15 | 19 => *text += &format!(" {}", record.text()),
-        4 => *text += &format!(" {:?}", record.buffer()),
-        12 => {
-            let mut children: Vec<_> = (0..record.int()).map(|_| record.text()).collect();
-            children.sort();
-            *text += &format!(" {children:?}");
+fn told(record: &mut Reader<'_>, kind: impl Fn(i32) -> i32, sessions: &[i64]) -> Option<String> {
+    let (xid, _zxid, error) = (record.int()?, record.long()?, record.int()?);
+    let told = match xid {
+        -1 => {
+            let (event, state, path) = (record.int()?, record.int()?, record.text()?);
+            format!(", event {event} {state} {path}")
         }
-        _ => {}
-    }
-    if matches!(kind, 3 | 4 | 5 | 12 | 15 | 19) {
-        *text += &record.stat(sessions);
-    }
+        _ if record.0.is_empty() => String::new(),
+        _ => body(record, kind(xid), sessions)?,
+    };
+    Some(format!("{xid}: {error}{told}"))
 }
 
-fn multi(text: &mut String, record: &mut Reader<'_>, sessions: &[i64]) {
-    loop {
-        let (kind, is_end) = (record.int(), record.take(1) != [0]);
-        *text += &format!("; {kind} {is_end} {}", record.int());
-        match kind {
-            -1 if is_end => return,
-            -1 => *text += &format!(" {}", record.int()),
-            _ => body(text, record, kind, sessions),
+fn body(record: &mut Reader<'_>, kind: i32, sessions: &[i64]) -> Option<String> {
+    let mut text = match kind {
+        14 => return multi(record, sessions),
+        1 | 9 | 15 | 19 => format!(" {}", record.text()?),
+        4 => format!(" {:?}", record.buffer()?),
+        12 => {
+            let children = (0..record.int()?).map(|_| record.text());
+            let mut children: Vec<_> = children.collect::<Option<_>>()?;
+            children.sort();
+            format!(" {children:?}")
         }
+        _ => String::new(),
+    };
+    if matches!(kind, 3 | 4 | 5 | 12 | 15 | 19) {
+        text += &stat(record, sessions)?;
+    }
+    Some(text)
+}
+
+fn multi(record: &mut Reader<'_>, sessions: &[i64]) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        let (kind, is_end) = (record.int()?, record.flag()?);
+        text += &format!("; {kind} {is_end} {}", record.int()?);
+        text += &match kind {
+            -1 if is_end => return Some(text),
+            -1 => format!(" {}", record.int()?),
+            _ => body(record, kind, sessions)?,
+        };
     }
 }
 

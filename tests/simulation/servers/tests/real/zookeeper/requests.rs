@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use crosslock_servers::zookeeper::ZooKeeper;
+use crosslock_servers::zookeeper::jute::Writer;
 use crosslock_world::service::Connection;
 use fastrand::Rng;
 use support::ZooKeeper as RealZooKeeper;
 
-use super::records::{Asked as _, Record, Until, Welcome, shown};
+use super::records::{Asked as _, Until, Welcome, node, shown};
 use crate::peers::{Both, Peer, Side};
 
 const CLIENTS: usize = 3;
@@ -26,7 +27,7 @@ fn sessions(server: &mut dyn Peer, connections: &[Connection]) -> Vec<i64> {
     let open = |connection: &Connection| {
         server.send(*connection, &Welcome::new(20_000).asked(0));
         let come = server.receive(*connection, Until::Frames(1));
-        Welcome::of(&come.frames[0]).session
+        Welcome::of(&come.frames[0]).expect("a welcome").session
     };
     connections.iter().map(open).collect()
 }
@@ -39,7 +40,7 @@ fn has_all(seen: &str) -> bool {
 #[test]
 fn random_requests_are_answered_as_by_zookeeper() {
     let real = RealZooKeeper::setup().tick(TICK).start();
-    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::with_tick(1, TICK));
+    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::new(1, TICK));
     let mut random = both.simulated.random.fork();
     let connections = [0; CLIENTS].map(|at| both.connect(at));
     let (theirs, ours) = both.each(|peer, _| sessions(peer, &connections));
@@ -73,7 +74,7 @@ fn random_requests_are_answered_as_by_zookeeper() {
         let (told, _) = ask(what, client, &bytes, last, &kind);
         seen.push_str(&told.join("\n"));
         // All watchers were told when they are answered.
-        let ping = Record::default().int(-2).int(11).frame();
+        let ping = Writer::default().int(-2).int(11).frame();
         for client in 0..CLIENTS {
             let what = format!("step {step}, {kinds:?}, events of {client}");
             ask(what, client, &ping, -2, &|_| 11);
@@ -86,24 +87,25 @@ const KINDS: &[i32] = &[2, 3, 4, 5, 9, 12, 14, 14, 14, 15, 15, 19];
 const CHANGES: &[i32] = &[2, 2, 5, 13, 13, 15, 15, 19];
 
 fn request(random: &mut Rng, round: usize, xid: i32, kind: i32) -> Vec<u8> {
-    let record = Record::default().int(xid).int(kind);
-    let record = match kind {
-        9 => record.text(&path(random, round)),
-        3 | 4 | 12 => record.text(&path(random, round)).flag(random.bool()),
+    let mut record = Writer::default();
+    record.int(xid).int(kind);
+    match kind {
+        9 => _ = record.text(&path(random, round)),
+        3 | 4 | 12 => _ = record.text(&path(random, round)).flag(random.bool()),
         14 => {
-            let mut record = record;
             for _ in 0..random.usize(..5) {
                 let kind = CHANGES[random.usize(..CHANGES.len())];
-                record = change(random, round, record.int(kind).flag(false).int(-1), kind);
+                record.int(kind).flag(false).int(-1);
+                change(random, round, &mut record, kind);
             }
-            record.int(-1).flag(true).int(-1)
+            record.int(-1).flag(true).int(-1);
         }
-        _ => change(random, round, record, kind),
-    };
+        _ => change(random, round, &mut record, kind),
+    }
     record.frame()
 }
 
-fn change(random: &mut Rng, round: usize, record: Record, kind: i32) -> Record {
+fn change(random: &mut Rng, round: usize, record: &mut Writer, kind: i32) {
     let path = &path(random, round);
     let version = if random.u8(..3) == 0 {
         random.i32(0..3)
@@ -116,9 +118,9 @@ fn change(random: &mut Rng, round: usize, record: Record, kind: i32) -> Record {
             .text(path)
             .text(["", "data"][random.usize(..2)])
             .int(version),
-        19 => record.node(path, 4),
-        _ => record.node(path, [0, 0, 0, 1, 1, 3, 3][random.usize(..7)]),
-    }
+        19 => node(record, path, 4),
+        _ => node(record, path, [0, 0, 0, 1, 1, 3, 3][random.usize(..7)]),
+    };
 }
 
 fn path(random: &mut Rng, round: usize) -> String {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crosslock_servers::zookeeper::ZooKeeper;
+use crosslock_servers::zookeeper::jute::Writer;
 use support::{Ensemble, ZooKeeper as RealZooKeeper};
 
-use super::records::{Asked as _, Come, Record, Until, Welcome, shown};
+use super::records::{Asked as _, Come, Until, Welcome, node, shown};
 use crate::peers::{Both, Peer, Side};
 
 /// What was sent and what came of it, without what differs each time.
@@ -30,7 +31,7 @@ impl Script<'_> {
         let connection = self.server.connect(at);
         self.server.send(connection, hello);
         let come = self.server.receive(connection, Until::Frames(1));
-        let welcome = come.frames.first().map(|frame| Welcome::of(frame));
+        let welcome = come.frames.first().and_then(|frame| Welcome::of(frame));
         let welcome = welcome.unwrap_or(Welcome::new(-1));
         let is_known = self.sessions.contains(&welcome.session);
         let is_any = welcome.session > 0;
@@ -53,8 +54,9 @@ impl Script<'_> {
     }
 
     /// Sends one request, whose number is that of its kind.
-    fn ask(&mut self, connection: u64, kind: i32, body: Record) {
-        let record = Record::default().int(kind).int(kind).raw(&body.0);
+    fn ask(&mut self, connection: u64, kind: i32, body: &mut Writer) {
+        let mut record = Writer::default();
+        record.int(kind).int(kind).raw(&body.take());
         self.server.send(connection, &record.frame());
         let xid = if kind == PING { -2 } else { kind };
         let mut come = self.server.receive(connection, Until::Answer(xid));
@@ -65,19 +67,19 @@ impl Script<'_> {
 
     fn make(&mut self, connection: u64, path: &str, flags: i32) {
         let kind = if flags == 4 { 19 } else { 15 };
-        self.ask(connection, kind, Record::default().node(path, flags));
+        self.ask(connection, kind, node(&mut Writer::default(), path, flags));
     }
 
     fn look(&mut self, connection: u64, path: &str) {
-        self.ask(connection, 3, Record::default().text(path).flag(true));
+        self.ask(connection, 3, Writer::default().text(path).flag(true));
     }
 
     fn sync(&mut self, connection: u64) {
-        self.ask(connection, 9, Record::default().text("/"));
+        self.ask(connection, 9, Writer::default().text("/"));
     }
 
     fn close(&mut self, connection: u64) {
-        self.ask(connection, CLOSE, Record::default());
+        self.ask(connection, CLOSE, &mut Writer::default());
     }
 
     fn finish(&mut self, connection: u64) {
@@ -90,7 +92,7 @@ impl Script<'_> {
         let slice = Duration::from_millis(200);
         for _ in 0..time.as_millis() / slice.as_millis() {
             self.server.wait(slice);
-            let ping = Record::default().int(-2).int(PING).frame();
+            let ping = Writer::default().int(-2).int(PING).frame();
             self.server.send(connection, &ping);
         }
         self.server.wait(slice);
@@ -101,6 +103,8 @@ impl Script<'_> {
     }
 }
 
+/// That of the real servers.
+const TICK: Duration = Duration::from_millis(100);
 const PING: i32 = 11;
 const CLOSE: i32 = -11;
 
@@ -144,7 +148,7 @@ fn expiries(script: &mut Script<'_>, _: Duration) {
     script.make(one, "/one", 1);
     script.look(watcher, "/one");
     script.close(one);
-    script.ask(watcher, PING, Record::default());
+    script.ask(watcher, PING, &mut Writer::default());
 }
 
 fn containers(script: &mut Script<'_>, sweep: Duration) {
@@ -153,8 +157,8 @@ fn containers(script: &mut Script<'_>, sweep: Duration) {
         script.make(connection, path, flags);
     }
     script.keep(connection, sweep);
-    let child = Record::default().text("/used/child").int(-1);
-    script.ask(connection, 2, child);
+    let mut child = Writer::default();
+    script.ask(connection, 2, child.text("/used/child").int(-1));
     script.look(connection, "/used");
     script.keep(connection, sweep);
     script.look(connection, "/unused");
@@ -177,7 +181,7 @@ fn sessions_begin_go_on_and_end_as_in_zookeeper() {
     let real = real
         .property("znode.container.checkIntervalMs", "300")
         .start();
-    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::new(1));
+    let mut both = Both::new(vec![real.own_addr()], ZooKeeper::new(1, TICK));
     for scene in [handshakes, expiries, containers] {
         both.alike("a session", |peer, side| {
             let sweep = Duration::from_secs(if side == Side::Real { 1 } else { 61 });
@@ -198,7 +202,7 @@ fn moves(script: &mut Script<'_>, [leader, one, other]: [usize; 3]) {
         let behind = script.resume("moved", to, &welcome);
         script.sync(behind);
         script.look(behind, "/made");
-        script.ask(before, PING, Record::default());
+        script.ask(before, PING, &mut Writer::default());
         let (before, behind) = match from == leader {
             true => (behind, script.resume("moved again", other, &welcome)),
             false => (before, behind),
@@ -223,7 +227,7 @@ fn sessions_move_as_in_zookeeper() {
     let leader = real.leader();
     let places = |leader: usize| [leader, (leader + 1) % 3, (leader + 2) % 3];
     let addrs = (0..3).map(|at| real.members()[at].own_addr()).collect();
-    let mut both = Both::new(addrs, ZooKeeper::new(3));
+    let mut both = Both::new(addrs, ZooKeeper::new(3, TICK));
     both.alike("a session that moves", |peer, side| {
         let leader = if side == Side::Real { leader } else { 2 };
         play(peer, |script| moves(script, places(leader)))
