@@ -184,6 +184,9 @@ impl Queue {
     }
 }
 
+/// Engines count the times of tasks in milliseconds.
+const PRECISION: Duration = Duration::from_millis(1);
+
 impl Known {
     /// Each try counts, and there are so many.
     fn judge_try(&self, taken: &Taken<'_>) -> Option<String> {
@@ -203,7 +206,7 @@ impl Known {
             ));
         }
         let passed = takings.iter().find(|other| {
-            let is_earlier = other.due.is_none_or(|due| self.due.1 < due);
+            let is_earlier = other.due.is_none_or(|due| self.due.1 + PRECISION < due);
             let was_ready =
                 ready + SOON < other.ended && (other.due.is_none() || ready < other.began);
             other.ended < began && is_earlier && was_ready

@@ -92,6 +92,8 @@ struct Worker {
 fn is_trouble(plan: &Plan, error: &Error) -> bool {
     match error {
         Error::Lost { .. } if plan.loses() => true,
+        // A lease may end while its release is on its way, which is given up then.
+        Error::Unavailable { .. } if !plan.renews || plan.max_hold.is_some() => true,
         Error::Lost { .. } | Error::Unavailable { .. } => !plan.is_calm(),
         Error::Engine { .. } if plan.has(Trouble::NoThreads) => true,
         // What is garbled may mean anything.

@@ -209,8 +209,9 @@ pub fn ending(of: &[&str], id: u64, abandons: bool) {
             let at = name.holds.iter().position(|hold| hold.id == id)?;
             let gone = name.holds.remove(at);
             if name.last == id {
-                // One that was lost may have been found abandoned, or not.
-                name.is_abandoned = is_held.then_some(abandons);
+                // One that was lost may have been found abandoned, or not. It may not know yet that it was broken.
+                let is_known = is_held && gone.broken.is_none();
+                name.is_abandoned = is_known.then_some(abandons);
             }
             name.free_since = name.free_since.max(true_now());
             name.leaving.push(gone.process);
@@ -313,7 +314,9 @@ pub(super) fn died(process: Process, waited_for: &[String]) {
             .drain(..)
             .partition(|hold| hold.process == process);
         name.holds = left;
-        let may_have_it = name.holds.is_empty() && waited_for.contains(text);
+        // A guard whose lease is over may still be there.
+        let may_be_free = name.holds.is_empty() || plan().loses();
+        let may_have_it = may_be_free && waited_for.contains(text);
         if may_have_it || !gone.is_empty() || name.leaving.contains(&process) {
             name.free_since = name.free_since.max(until);
         }
