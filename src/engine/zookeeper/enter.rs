@@ -124,7 +124,7 @@ impl Call<'_> {
 
     fn entered(&self, made: Made, mut seen: Listing, marks: bool) -> Stepped {
         if !self.has_all(&mut seen, &made.paths) {
-            return self.gone(seen);
+            return self.gone();
         }
         // Where it is first, and nobody had `held`, although it didn't try to make that.
         let found_free =
@@ -216,7 +216,7 @@ impl Call<'_> {
         owners.has(owner, paths.clone());
         if self.locks.deletes(&paths) {
             // They are about to be deleted: its lease was over.
-            return self.gone(seen);
+            return self.gone();
         }
         let is_blocked = self.is_blocked(&seen);
         owners.change(owner, |nodes| {
@@ -241,7 +241,7 @@ impl Call<'_> {
     fn let_in(&self, seen: Listing) -> Stepped {
         let (owners, owner) = (&self.locks.owners, self.request.owner);
         let Some(own) = owners.get(owner) else {
-            return self.gone(seen);
+            return self.gone();
         };
         let (mut requests, was_abandoned) = match own.has_marker {
             true => (Vec::new(), false),
@@ -259,7 +259,7 @@ impl Call<'_> {
             }
             None => match self.learn(&own.paths, &requests)? {
                 Some(created) => created,
-                None => return self.gone(seen),
+                None => return self.gone(),
             },
         };
         owners.change(owner, |nodes| {
@@ -268,7 +268,7 @@ impl Call<'_> {
             nodes.has_marker = self.request.claim.is_exclusive();
         });
         if !owners.let_in(owner, since.plus(self.request.ttl), watchers) {
-            return self.gone(seen);
+            return self.gone();
         }
         sweep_if_due(self.locks, self.request.key().namespace(), &self.names[0]);
         Ok(Step::In(Grant {
@@ -278,9 +278,9 @@ impl Call<'_> {
         }))
     }
 
-    /// It has lost its nodes, or some.
-    fn gone(&self, seen: Listing) -> Stepped {
-        self.lacks_some(seen, Presence::Remains)
+    /// It has lost its nodes, or some. What was listed before may not show that it was broken.
+    fn gone(&self) -> Stepped {
+        self.lacks_some(self.list()?, Presence::Remains)
     }
 
     /// Asks that, and learns which transaction has made the nodes. `None` if they are gone.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::{Change, Code, Failure, Op, Stat};
+use super::client::{Change, Code, Failure, Op, Refused, Stat};
 use super::nodes::{
     self, Children, LeadersClock, MARKER, Name, NodeData, VALUE, left, read_marker,
 };
@@ -176,12 +176,19 @@ impl ZooKeeperStore {
     }
 
     /// False if one of them has left, or was broken by another.
-    fn end_by(&self, changes: Vec<Change>, deadline: &Deadline) -> Result<bool, Failure> {
-        let mut replies = self.0.call(&[Op::Multi(changes)], deadline)?;
-        match replies.multi()? {
-            Ok(_) => Ok(true),
-            Err(refused) if matches!(refused.code, Code::NO_NODE | Code::NODE_EXISTS) => Ok(false),
-            Err(refused) => Err(refused.code.into()),
+    fn end_by(&self, mut changes: Vec<Change>, deadline: &Deadline) -> Result<bool, Failure> {
+        loop {
+            let mut replies = self.0.call(&[Op::Multi(changes.clone())], deadline)?;
+            match replies.multi()? {
+                Ok(_) => return Ok(true),
+                // What tells the owner that it was broken is there already.
+                Err(Refused {
+                    code: Code::NODE_EXISTS,
+                    change,
+                }) if change < changes.len() => _ = changes.remove(change),
+                Err(refused) if refused.code == Code::NO_NODE => return Ok(false),
+                Err(refused) => return Err(refused.code.into()),
+            }
         }
     }
 
