@@ -278,8 +278,11 @@ impl Call<'_> {
         }))
     }
 
-    /// It has lost its nodes, or some. What was listed before may not show that it was broken.
+    /// It has lost its nodes, or some. What was listed before may not show that it was broken. Without an answer it may
+    /// still have one, and must look for it.
     fn gone(&self) -> Stepped {
+        let (owners, owner) = (&self.locks.owners, self.request.owner);
+        owners.asks(owner, self.session.id());
         self.lacks_some(self.list()?, Presence::Remains)
     }
 
