@@ -20,12 +20,16 @@
 -- use: time, several, name, broken, refuse, take, take_in_turn, release
 
 local names, ask, now = keys_of_each(KEYS), ARGV, server_time()
+if ask[HEARTBEAT_WITHIN] == '' then
+  ask[HEARTBEAT_WITHIN] = nil
+end
 
 local function acquire(keys, ask, now)
   local name, failure = read_name(keys, redis.pcall('GET', keys[COUNTER]), now)
   if failure then
     return failure
   end
+  name[FROM] = tonumber(ask[TOKENS_FROM])
   if is_broken(name, ask[OWNER]) then
     return 0
   end

@@ -7,10 +7,10 @@ local LOCK, COUNTER, QUEUE, WAITERS, READ_QUEUE, HOLDERS, VALUE = 1, 2, 3, 4, 5,
 -- The value's key once more, where those who watch the value hear on a sharded channel of that name.
 local CHANNEL = 8
 -- What else stands there.
-local NOW, CLOCK, IS_COUNTED, STORED, LETTERS, HELD, USED, OF, POPPED, BROKEN, DROPPED = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
+local NOW, CLOCK, IS_COUNTED, STORED, LETTERS, HELD, USED, OF, POPPED, BROKEN, DROPPED, FROM = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19
 
 -- The arguments of an acquisition, and whether a reader goes before owners that wait for the lock exclusively.
-local OWNER, TTL, MODE, HEARTBEAT_WITHIN, INBOX, HEARS_AT, GOES_FIRST = 1, 2, 3, 4, 5, 6, 7
+local OWNER, TTL, MODE, HEARTBEAT_WITHIN, INBOX, HEARS_AT, TOKENS_FROM, GOES_FIRST = 1, 2, 3, 4, 5, 6, 7, 8
 
 -- A day in milliseconds: no key but the value's lives for longer after its last use.
 local DAY = '86400000'

@@ -34,7 +34,7 @@ end
 
 -- Lets an owner in for `ttl` milliseconds, and gives its token. It must fit.
 local function grant(name, owner, ttl, mode)
-  name[STORED] = next_token(name[STORED], name[NOW], not is_exclusive(mode))
+  name[STORED] = next_token(name[STORED], name[FROM] or name[NOW], not is_exclusive(mode))
   local token = string.format('%d', name[STORED])
   if is_exclusive(mode) then
     redis.call('SET', name[LOCK], owner, 'PX', ttl)

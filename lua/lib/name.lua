@@ -9,6 +9,7 @@
 --   name[BROKEN]      the owners whose leases were broken, as the counter's key has them; nil without any
 --   name[POPPED]      an owner that the script has taken off the queue, and that is still the next
 --   name[DROPPED]     how many waiters the script has dropped; nil before the first
+--   name[FROM]        what a token is no smaller than, in place of the server's time; nil where that counts
 -- and, as soon as lib/holders.lua has read them:
 --   name[CLOCK]       the server's time in milliseconds
 --   name[HELD]        nil, MARK_READERS, MARK_PERMITS, MARK_KEPT, or the exclusive owner

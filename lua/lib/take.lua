@@ -8,7 +8,7 @@ local function take_unqueued(name, ask)
   if name[HELD] == owner then
     redis.call('PEXPIRE', name[LOCK], ttl)
     if name[STORED] % 2 == 0 then
-      name[STORED] = next_token(name[STORED], name[NOW])
+      name[STORED] = next_token(name[STORED], name[FROM] or name[NOW])
       write_counter(name)
     end
     return name[STORED]

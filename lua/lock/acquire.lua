@@ -5,11 +5,13 @@
 -- ARGV[1]     the owner
 -- ARGV[2]     the ttl in milliseconds
 -- ARGV[3]     the mode, see lib/mode.lua; R: to read, and before owners that wait for the lock exclusively
--- ARGV[4]     heartbeat_within: in how many milliseconds the owner's next heartbeat is overdue; without it the owner
---             doesn't wait, and leaves the queue if it is in it
+-- ARGV[4]     heartbeat_within: in how many milliseconds the owner's next heartbeat is overdue; without it, or if it is
+--             empty, the owner doesn't wait, and leaves the queue if it is in it
 -- ARGV[5]     the owner's inbox, empty when it can't hear
 -- ARGV[6]     where it hears, if another server may follow this one: the start of that server's run id, empty when it
 --             isn't known
+-- ARGV[7]     the token is no smaller than this, in place of the server's time: so several servers that are asked give the
+--             same one
 --
 -- Returns
 --   token           the owner has the lock; token % 4 is 3 when the exclusive holder before never released
@@ -32,7 +34,11 @@ local owner, ttl, mode = ARGV[OWNER], ARGV[TTL], ARGV[MODE]
 local value = KEYS[VALUE] and redis.call('GET', KEYS[VALUE])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+local from = tonumber(ARGV[TOKENS_FROM]) or now
 local lock, counter
+if ARGV[HEARTBEAT_WITHIN] == '' then
+  ARGV[HEARTBEAT_WITHIN] = nil
+end
 if ARGV[HEARTBEAT_WITHIN] then
   -- Most likely it is taken.
   lock, counter = unpack(redis.call('MGET', KEYS[LOCK], KEYS[COUNTER]))
@@ -41,7 +47,7 @@ end
 -- The usual acquisition: an exclusive lock that was released, and for which nobody waits. Then the counter is an even
 -- number and nothing else, which is seen when the token takes its place. This needs no function, see README.md.
 if not lock and (mode == 'x' or mode == 'w') and redis.call('SET', KEYS[LOCK], owner, 'NX', 'PX', ttl) then
-  local token = now + (1 - now) % 4
+  local token = from + (1 - from) % 4
   local text = string.format('%d', token)
   local before = redis.pcall('SET', KEYS[COUNTER], text, 'KEEPTTL', 'GET')
   if type(before) == 'string' then
@@ -79,6 +85,7 @@ local name, failure = read_name(KEYS, counter or redis.pcall('GET', KEYS[COUNTER
 if failure then
   return failure
 end
+name[FROM] = from
 if mode == 'R' then
   ARGV[MODE], ARGV[GOES_FIRST] = 'r', true
 end

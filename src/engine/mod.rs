@@ -35,6 +35,7 @@ use crate::base::{
 };
 
 mod change;
+mod contended;
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(feature = "file")]
@@ -197,6 +198,8 @@ pub(crate) trait Watch: Send {
 /// What an engine can do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capabilities {
+    /// Whether there are only locks that one holds at once, without a value.
+    pub(crate) only_exclusive: bool,
     /// How many names can be had all or none.
     pub(crate) most_names: usize,
     /// Whether readers or writers can be preferred.
@@ -219,6 +222,7 @@ impl Default for Capabilities {
     /// All that there is, with leases that expire.
     fn default() -> Self {
         Capabilities {
+            only_exclusive: false,
             most_names: usize::MAX,
             preference: true,
             shards: 0,
@@ -233,6 +237,13 @@ impl Default for Capabilities {
 impl Capabilities {
     /// Refuses what the engine at `endpoint` can't do.
     pub(crate) fn check(self, mode: Mode, prefer: Prefer, endpoint: &str) -> Result<()> {
+        if self.only_exclusive {
+            match mode {
+                Mode::Exclusive | Mode::Task => {}
+                Mode::Shared => return Err(unsupported(endpoint, "locks to read")),
+                Mode::Permits { .. } => return Err(unsupported(endpoint, "semaphores")),
+            }
+        }
         if mode == Mode::Shared && prefer != Prefer::Fair && !self.preference {
             return Err(unsupported(endpoint, "a preference for readers or writers"));
         }

@@ -6,13 +6,14 @@ use super::{Engine, memory, url::invalid_url};
 use crate::base::{Clock, Error, Namespace, Options, Result};
 
 const SCHEMES: &str = "use memory:, memory:name, file:, file:///dir, redis://, rediss://, valkey://, valkeys://, \
-                       unix:///path.sock, redis+sentinel://, redis+cluster://, etcd://, etcds://, zk:// or zks://";
+                       unix:///path.sock, redis+sentinel://, redis+cluster://, \
+                       redis+quorum://, etcd://, etcds://, zk:// or zks://";
 
 /// The engine that `url` names, found to be usable.
 pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
     let (scheme, rest) = url.split_once(':').unwrap_or_default();
     let scheme = scheme.to_ascii_lowercase();
-    let servers = ["+sentinel", "+cluster"];
+    let servers = ["+sentinel", "+cluster", "+quorum"];
     let kind = servers
         .into_iter()
         .find_map(|kind| scheme.strip_suffix(kind));
@@ -59,9 +60,7 @@ fn open_file(_url: &str, _rest: &str) -> Result<Arc<dyn Engine>> {
 
 #[cfg(feature = "redis")]
 fn open_redis(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(super::redis::RedisEngine::open(
-        url, options, clock,
-    )?))
+    super::redis::open(url, options, clock)
 }
 
 #[cfg(not(feature = "redis"))]

@@ -96,7 +96,7 @@ impl Socket {
 
     /// Waits until there is room to write, or it has failed. False: not yet; it may return early.
     pub(crate) fn await_writable(&self, timeout: Duration) -> io::Result<bool> {
-        wait_for([PollFd::new(&self.0, PollFlags::OUT)], timeout)
+        wait_for(&mut [PollFd::new(&self.0, PollFlags::OUT)], timeout)
     }
 
     /// Whether the peer has sent nothing and hasn't closed it. With `may_have_input` only its end counts.
@@ -152,20 +152,32 @@ impl Waker {
     /// Blocks until `wake`, or until the connection is readable, at most for `timeout`. It may return earlier. All
     /// calls of `wake` before its end are seen by it, so the caller looks at what it waits for afterwards.
     pub(crate) fn wait(&self, connection: Option<&Socket>, timeout: Duration) -> io::Result<()> {
-        let own = self.reader.as_fd();
-        let either = [connection.map_or(own, |it| it.0.as_fd()), own];
-        wait_for(
-            either.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
-            timeout,
-        )?;
-        let _ = (&self.reader).read(&mut [0; 512]);
-        Ok(())
+        await_any(connection, Some(self), timeout)
     }
 }
 
+/// The same for several connections, with a waker or without one.
+#[allow(dead_code, reason = "an engine with an inbox uses it")]
+pub(crate) fn await_any<'a>(
+    connections: impl IntoIterator<Item = &'a Socket>,
+    waker: Option<&Waker>,
+    timeout: Duration,
+) -> io::Result<()> {
+    let sockets = connections.into_iter().map(|one| one.0.as_fd());
+    let all = sockets.chain(waker.map(|waker| waker.reader.as_fd()));
+    let mut events: Vec<_> = all
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
+    wait_for(&mut events, timeout)?;
+    if let Some(waker) = waker {
+        let _ = (&waker.reader).read(&mut [0; 512]);
+    }
+    Ok(())
+}
+
 /// Whether any of these events was there before a signal came, or the timeout was over.
-fn wait_for<const N: usize>(mut events: [PollFd<'_>; N], timeout: Duration) -> io::Result<bool> {
-    match poll(&mut events, Some(&timespec(timeout))) {
+fn wait_for(events: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
+    match poll(events, Some(&timespec(timeout))) {
         Ok(0) | Err(Errno::INTR) => Ok(false),
         Ok(_) => Ok(true),
         Err(e) => Err(e.into()),

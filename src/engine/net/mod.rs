@@ -58,7 +58,7 @@ pub(crate) const RECONNECT: Backoff = Backoff {
 pub(crate) const LASTING: Duration = RECONNECT.cap;
 
 /// How long to block before looking at a deadline again: a cancellation wakes nobody.
-fn slice(deadline: &Deadline) -> Duration {
+pub(crate) fn slice(deadline: &Deadline) -> Duration {
     let remaining = deadline.remaining();
     match deadline.cancel() {
         Some(_) => remaining.min(CANCEL_LATENESS),

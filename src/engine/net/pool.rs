@@ -43,11 +43,15 @@ impl<C> Pool<C> {
 
     /// The connection that was used last and is likely to work. A connection that isn't quiet is closed or out of step;
     /// to look is a system call.
-    pub(crate) fn take(&self, now: Instant, is_quiet: impl Fn(&C) -> bool) -> Option<C> {
+    pub(crate) fn take(&self, now: Instant, is_quiet: impl Fn(&mut C) -> bool) -> Option<C> {
         let mut idle = self.0.lock();
-        while let Some(Idle { connection, since }) = idle.pop_back() {
+        while let Some(Idle {
+            mut connection,
+            since,
+        }) = idle.pop_back()
+        {
             let idled = now.saturating_duration_since(since);
-            if idled < IN_USE || (idled < IDLE && is_quiet(&connection)) {
+            if idled < IN_USE || (idled < IDLE && is_quiet(&mut connection)) {
                 return Some(connection);
             }
         }

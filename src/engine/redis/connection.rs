@@ -4,14 +4,17 @@
 //! of a command that wrote nothing: replicas may have all that this connection wrote, and lack what another has. So
 //! what must be on replicas is written by each copy of its command, or isn't believed.
 
-use std::{fmt, io::Write, sync::Arc, time::Duration};
+use std::time::{Duration, Instant};
+use std::{fmt, io::Write, sync::Arc};
 
 use ::redis::{ServerError, Value};
 
 use super::failure::{Failure, said};
+use super::quorum::voter::Voter;
+use super::reply::Replies;
+use super::script::{Command, SameConnection};
 use super::settings::{Kind, Replicas, Settings};
-use super::{reply::Replies, script::Command};
-use crate::base::{Deadline, sys::net::Socket};
+use crate::base::{Deadline, sys::net::Socket, sys::time};
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::net::{self, stream::Stream};
 
@@ -50,6 +53,8 @@ impl Connector {
             replies: Replies::new(),
             awaited: 0,
             unwanted: 0,
+            silent_since: None,
+            voter: None,
         };
         self.log_in(&mut connection, deadline)
             .map_err(|e| self.suspecting_tls(e))?;
@@ -104,12 +109,21 @@ impl Connector {
             ::redis::cmd("ROLE").write_packed_command(&mut commands);
             checks.push(is_master);
         }
-        if checks.is_empty() {
+        let is_voter = *kind == Kind::Quorum;
+        if is_voter {
+            Voter::ask(&mut commands);
+        }
+        let answers = checks.len() + if is_voter { 2 } else { 0 };
+        if answers == 0 {
             return Ok(());
         }
-        connection.send(&commands, checks.len(), deadline)?;
+        connection.send(&commands, answers, deadline)?;
         for check in checks {
             check(connection.reply()?)?;
+        }
+        if is_voter {
+            let said = [connection.reply()?, connection.reply()?];
+            connection.voter = Some(Voter::of(said, self.settings.rejoin)?);
         }
         Ok(())
     }
@@ -155,6 +169,10 @@ pub(super) struct Connection {
     awaited: usize,
     /// How many of them, which come first, are to commands whose callers have gone.
     unwanted: usize,
+    /// Since when the first of them is missing.
+    silent_since: Option<Instant>,
+    /// Of a server of a quorum.
+    voter: Option<Voter>,
 }
 
 impl Connection {
@@ -178,11 +196,63 @@ impl Connection {
     pub(super) fn reply(&mut self) -> Result<Value, Failure> {
         loop {
             let value = self.replies.next(&mut self.stream)?;
-            self.awaited = self.awaited.saturating_sub(1);
-            if self.unwanted == 0 {
+            if self.is_wanted() {
                 return Ok(value);
             }
-            self.unwanted -= 1;
+        }
+    }
+
+    /// The same, if it is here.
+    pub(super) fn reply_now(&mut self) -> Result<Option<Value>, Failure> {
+        loop {
+            let value = self.receive(true)?;
+            if value.is_none() || self.is_wanted() {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// Counts an answer that came.
+    fn is_wanted(&mut self) -> bool {
+        self.awaited = self.awaited.saturating_sub(1);
+        self.silent_since = (self.awaited > 0).then(time::now);
+        let is_wanted = self.unwanted == 0;
+        self.unwanted -= usize::from(!is_wanted);
+        is_wanted
+    }
+
+    /// Whether the server answers it all in step: what it still has to answer is no harm, and is read off as far as it
+    /// is here.
+    pub(super) fn is_in_step(&mut self) -> bool {
+        while self.awaited > 0 {
+            match self.reply_now() {
+                Ok(Some(_)) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+        self.is_quiet()
+    }
+
+    /// For how long the server has owed an answer.
+    pub(super) fn silent_for(&self, now: Instant) -> Duration {
+        let since = self.silent_since;
+        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+
+    pub(super) fn voter(&self) -> Option<Voter> {
+        self.voter
+    }
+
+    /// Fails where the server may not grant anything yet.
+    pub(super) fn check_vote(&self, command: &dyn Command) -> Result<(), Failure> {
+        let asks = matches!(command.same_connection(), SameConnection::Asks(_));
+        match self.voter {
+            Some(voter) if asks && !voter.votes() => {
+                let cause = "it was started a short while ago, and doesn't vote yet: see `rejoin`";
+                Err(Failure::Abstains(cause.into()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -209,6 +279,7 @@ impl Connection {
         self.stream.write_all(commands)?;
         self.stream.flush()?;
         (self.unwanted, self.awaited) = (unwanted, unwanted + answers);
+        self.silent_since.get_or_insert_with(time::now);
         Ok(())
     }
 
@@ -323,7 +394,7 @@ impl Request<'_> {
     }
 }
 
-fn is_unknown_script(value: &Value) -> bool {
+pub(super) fn is_unknown_script(value: &Value) -> bool {
     matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")
 }
 

@@ -18,6 +18,8 @@ pub(super) enum Failure {
     Demoted(Cause),
     /// The server can't serve now.
     Busy(Cause),
+    /// The server of a quorum was started a short while ago.
+    Abstains(Cause),
     /// The slot is another node's.
     Redirected(Redirect),
     /// The slot moves, and some of the keys are at either node.
@@ -59,11 +61,14 @@ impl Failure {
         matches!(self, Closed(_) | TimedOut(_) | Demoted(_))
     }
 
-    /// Whether the server has answered that it did nothing, because the slot isn't its own, or not wholly, or because
-    /// there is no cluster to have it.
+    /// Whether the server did nothing: the slot isn't its own, or not wholly, there is no cluster to have it, or it may
+    /// not vote.
     pub(super) fn is_refusal(&self) -> bool {
-        use Failure::{ClusterDown, Redirected, TryAgain};
-        matches!(self, ClusterDown(_) | Redirected(_) | TryAgain(_))
+        use Failure::{Abstains, ClusterDown, Redirected, TryAgain};
+        matches!(
+            self,
+            Abstains(_) | ClusterDown(_) | Redirected(_) | TryAgain(_)
+        )
     }
 
     /// The same, of one of several servers: it is told which of them can't serve.
@@ -74,20 +79,36 @@ impl Failure {
             Failure::TimedOut(cause) => Failure::TimedOut(named(cause)),
             Failure::Demoted(cause) => Failure::Demoted(named(cause)),
             Failure::Busy(cause) => Failure::Busy(named(cause)),
+            Failure::Abstains(cause) => Failure::Abstains(named(cause)),
             failure => failure,
         }
     }
 
     pub(super) fn cause(self) -> Cause {
         use Failure::{
-            Busy, Closed, ClusterDown, Conflict, Demoted, Denied, Other, Redirected, TimedOut,
-            TryAgain,
+            Abstains, Busy, Closed, ClusterDown, Conflict, Demoted, Denied, Other, Redirected,
+            TimedOut, TryAgain,
         };
         match self {
             Conflict(text) => text.into(),
             Redirected(redirect) => redirect.to_string().into(),
-            Closed(cause) | TimedOut(cause) | Demoted(cause) | Busy(cause) | Denied(cause)
-            | TryAgain(cause) | ClusterDown(cause) | Other(cause) => cause,
+            Closed(cause) | TimedOut(cause) | Demoted(cause) | Busy(cause) | Abstains(cause)
+            | Denied(cause) | TryAgain(cause) | ClusterDown(cause) | Other(cause) => cause,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Failure::{
+            Abstains, Busy, Closed, ClusterDown, Conflict, Demoted, Denied, Other, Redirected,
+            TimedOut, TryAgain,
+        };
+        match self {
+            Conflict(text) => f.write_str(text),
+            Redirected(redirect) => redirect.fmt(f),
+            Closed(cause) | TimedOut(cause) | Demoted(cause) | Busy(cause) | Abstains(cause)
+            | Denied(cause) | TryAgain(cause) | ClusterDown(cause) | Other(cause) => cause.fmt(f),
         }
     }
 }

@@ -58,18 +58,26 @@ impl LockScripts {
         token: Token,
         deadline: &Deadline,
     ) -> Result<Outcome> {
+        let call = self.raising(request, token);
+        self.outcome(request, Change::Renew, self.send(request, &call, deadline))
+    }
+
+    pub(super) fn raising<'a>(&'a self, request: Request<'a>, token: Token) -> Call<'a> {
         let (ttl, token) = (millis(request.ttl), token.number.to_string());
         let needs = Needs {
             replicas: true,
             ..Needs::default()
         };
         let arguments = [Some(ttl.as_bytes()), Some(token.as_bytes())];
-        let call = self.call_for(request, RAISE, needs, &arguments);
-        self.outcome(request, Change::Renew, self.send(request, &call, deadline))
+        self.call_for(request, RAISE, needs, &arguments)
     }
 
     /// What is sent; `None` where nothing has to be done.
-    fn changing<'a>(&'a self, request: Request<'a>, change: Change<'_>) -> Option<Call<'a>> {
+    pub(super) fn changing<'a>(
+        &'a self,
+        request: Request<'a>,
+        change: Change<'_>,
+    ) -> Option<Call<'a>> {
         let (ttl, mode) = (millis(request.ttl), mode(request.claim, false));
         let (value, granted) = (
             value_of(change),
@@ -108,7 +116,7 @@ impl LockScripts {
 
     /// What an answer means, by the table of [`lock_scripts`](super::lock_scripts). What too few replicas
     /// have may be lost.
-    fn outcome(
+    pub(super) fn outcome(
         &self,
         request: Request<'_>,
         change: Change<'_>,
@@ -346,7 +354,7 @@ impl<'a> Held<'a> {
 
 /// The answer that counts for all parts. A lost lease is over, whatever the other answers are. A release without an
 /// answer is tried again, whatever the other answers are. An error that no waiting mends goes before one that may pass.
-fn worst(answers: Vec<Result<Outcome>>, change: Change<'_>) -> Result<Outcome> {
+pub(super) fn worst(answers: Vec<Result<Outcome>>, change: Change<'_>) -> Result<Outcome> {
     let failed = if matches!(change, Change::Release(_)) {
         0
     } else {

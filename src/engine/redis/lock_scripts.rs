@@ -113,25 +113,42 @@ impl LockScripts {
         if_taken: IfTaken<'_>,
         deadline: &Deadline,
     ) -> Result<(Acquired, Arc<Server>), Failed> {
-        let call = self.acquisition(request, if_taken);
+        let call = self.acquisition(request, if_taken, None);
         let answer = self.send(request, &call, deadline)?;
+        let Answer {
+            value,
+            shortfall,
+            server,
+            ..
+        } = answer;
+        let acquired = self.acquired(request, value)?;
+        match (&acquired, shortfall) {
+            (Acquired::Granted { .. }, Some(shortfall)) => {
+                Err(Failed::sent(self.unconfirmed(request.key(), shortfall)))
+            }
+            _ => Ok((acquired, server)),
+        }
+    }
+
+    /// What an answer to an acquisition means.
+    pub(super) fn acquired(&self, request: Request<'_>, value: Value) -> Result<Acquired, Failed> {
         // It may be a grant that was changed on its way.
         let unit = match request.claim.mode {
             Mode::Task => Duration::from_micros,
             // The server's clock counts whole milliseconds.
             _ => |millis| Duration::from_millis(millis + 1),
         };
-        let acquired = acquired(answer.value, unit)
-            .ok_or_else(|| Failed::sent(self.surprised(request.key())))?;
-        match (&acquired, answer.shortfall) {
-            (Acquired::Granted { .. }, Some(shortfall)) => {
-                Err(Failed::sent(self.unconfirmed(request.key(), shortfall)))
-            }
-            _ => Ok((acquired, answer.server)),
-        }
+        let acquired = acquired(value, unit);
+        acquired.ok_or_else(|| Failed::sent(self.surprised(request.key())))
     }
 
-    fn acquisition<'a>(&'a self, request: Request<'a>, if_taken: IfTaken<'_>) -> Call<'a> {
+    /// `tokens_from` is what its token is no smaller than, in place of the server's time.
+    pub(super) fn acquisition<'a>(
+        &'a self,
+        request: Request<'a>,
+        if_taken: IfTaken<'_>,
+        tokens_from: Option<u64>,
+    ) -> Call<'a> {
         let (ttl, mode) = (millis(request.ttl), mode(request.claim, true));
         let (within, inbox) = match if_taken {
             IfTaken::Leave => (None, None),
@@ -140,6 +157,7 @@ impl LockScripts {
                 inbox,
             } => (Some(millis(heartbeat_within)), inbox),
         };
+        let tokens_from = tokens_from.map(|from| from.to_string());
         let arguments = [
             Some(&*ttl),
             Some(&*mode),
@@ -148,6 +166,7 @@ impl LockScripts {
                 .as_ref()
                 .map(|_| inbox.map_or("", |inbox| inbox.channel)),
             inbox.and_then(|inbox| inbox.server),
+            tokens_from.as_deref(),
         ];
         let needs = Needs {
             value: request.claim.has_value,
@@ -216,7 +235,7 @@ impl LockScripts {
     }
 
     /// With one name, a script finds a conflict before it changes anything. Any other error may come after a change.
-    fn failed(&self, claim: &Claim, failed: Failed<Failure>) -> Failed {
+    pub(super) fn failed(&self, claim: &Claim, failed: Failed<Failure>) -> Failed {
         let Failed { error, sent } = failed;
         let is_clean = claim.keys().len() == 1 && matches!(error, Failure::Conflict(_));
         let error = match error {
@@ -238,7 +257,8 @@ impl LockScripts {
             | Failure::Demoted(cause)
             | Failure::TryAgain(cause)
             | Failure::ClusterDown(cause)
-            | Failure::Busy(cause) => Error::unavailable(name, endpoint, cause),
+            | Failure::Busy(cause)
+            | Failure::Abstains(cause) => Error::unavailable(name, endpoint, cause),
             Failure::Redirected(redirect) => {
                 Error::unavailable(name, endpoint, redirect.to_string())
             }

@@ -39,6 +39,7 @@ mod leases;
 mod lock_scripts;
 mod lua;
 mod operators;
+mod quorum;
 mod reply;
 mod script;
 mod server;
@@ -51,7 +52,7 @@ mod waiter;
 mod watch;
 
 #[derive(Debug)]
-pub(crate) struct RedisEngine {
+struct RedisEngine {
     servers: Arc<Servers>,
     scripts: Arc<LockScripts>,
     inbox: Arc<Inbox>,
@@ -86,10 +87,17 @@ fn clock_skew(address: &Address, options: &Options) -> Result<Duration> {
     Ok(given.unwrap_or(usual))
 }
 
+/// The engine of a URL. It connects once, so that a wrong URL, password or address is reported now.
+pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
+    let address = settings::parse(url)?;
+    Ok(match address.at {
+        At::Quorum { .. } => Arc::new(quorum::open(&address, options, clock)?),
+        _ => Arc::new(RedisEngine::open(address, options, clock)?),
+    })
+}
+
 impl RedisEngine {
-    /// Connects once, so that a wrong URL, password or address is reported now.
-    pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
-        let address = settings::parse(url)?;
+    fn open(address: Address, options: &Options, clock: Arc<dyn Clock>) -> Result<Self> {
         let clock_skew = clock_skew(&address, options)?;
         let engine = RedisEngine::of(Servers::new(address, options)?, clock_skew, clock);
         engine.servers.greet().map_err(|refused| match refused {
@@ -262,7 +270,7 @@ fn server_of(url: &str) -> Arc<server::Server> {
     let (settings, at) = settings_of(url);
     let endpoint = match at {
         At::One(endpoint) => endpoint,
-        At::Sentinels { hosts, .. } | At::Cluster { hosts } => {
+        At::Sentinels { hosts, .. } | At::Cluster { hosts } | At::Quorum { hosts } => {
             super::net::address::Endpoint::Tcp(hosts[0].clone())
         }
     };

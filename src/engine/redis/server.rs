@@ -186,7 +186,7 @@ impl Server {
         let Failed { error, sent } = failed;
         let error = match self.settings.kind {
             Kind::Single => error,
-            Kind::Sentinel | Kind::Cluster => error.at(&self.address()),
+            Kind::Sentinel | Kind::Cluster | Kind::Quorum => error.at(&self.address()),
         };
         Failed { error, sent }
     }
@@ -200,6 +200,10 @@ impl Server {
         request: Request<'_>,
         reply_by: &Deadline,
     ) -> Result<Answer, Failed<Failure>> {
+        if let Err(failure) = connection.check_vote(request.command) {
+            self.keep(connection);
+            return Err(Failed::unsent(failure));
+        }
         let (value, shortfall) = match request.exchange(&self.settings, &mut connection, reply_by) {
             Ok(replied) => replied,
             Err(failure) => {
@@ -235,7 +239,7 @@ impl Server {
 
     /// Closes all connections that were idle when another failed: they have most likely failed, too. A timeout is no
     /// failure of the connection if the caller gave the server little time, or was cancelled.
-    fn distrust(&self, failure: &Failure, began: Instant, deadline: &Deadline) {
+    pub(super) fn distrust(&self, failure: &Failure, began: Instant, deadline: &Deadline) {
         let was_hasty = deadline.is_cancelled() || time::since(began) < SHORTEST_SHARE;
         if !(matches!(failure, Failure::TimedOut(_)) && was_hasty) {
             self.pool.close_those_before(began);
@@ -243,13 +247,22 @@ impl Server {
     }
 
     /// The connection on which a command goes out: behind a late question, or an idle one.
-    fn usual(&self, same: SameConnection<'_>, now: Instant) -> Option<Connection> {
+    pub(super) fn usual(&self, same: SameConnection<'_>, now: Instant) -> Option<Connection> {
         let late = self.late.take(same, now);
-        late.or_else(|| self.pool.take(now, Connection::is_quiet))
+        let idle = late.or_else(|| self.pool.take(now, Connection::is_in_step));
+        idle.or_else(|| self.late.take_answered())
+    }
+
+    /// Keeps a connection on which an answer is missing for which nobody waits any more.
+    pub(super) fn keep_behind(&self, connection: Connection, same: SameConnection<'_>) {
+        match same {
+            SameConnection::Asks(owner) => self.late.keep(owner, connection),
+            SameConnection::Any | SameConnection::TakesBack(_) => self.keep(connection),
+        }
     }
 
     /// What becomes of a connection that failed: see [`LateQuestions::leave`].
-    fn leave(
+    pub(super) fn leave(
         &self,
         connection: Connection,
         same: SameConnection<'_>,
@@ -262,7 +275,8 @@ impl Server {
         }
     }
 
-    fn keep(&self, connection: Connection) {
+    /// Keeps a connection on which answers may be missing whose commands need no other behind them.
+    pub(super) fn keep(&self, connection: Connection) {
         if !self.retired.is_set() {
             self.pool.put(connection, time::now());
         }
@@ -336,6 +350,16 @@ impl LateQuestions {
         drop(all);
         old.into_iter().for_each(|late| late.connection.give_up());
         found.map(|late| late.connection)
+    }
+
+    /// One on which nothing is missing any more.
+    fn take_answered(&self) -> Option<Connection> {
+        let mut all = self.0.lock();
+        let at = all.iter_mut().position(|late| {
+            let connection = &mut late.connection;
+            connection.is_in_step() && !connection.is_awaited()
+        })?;
+        all.remove(at).map(|late| late.connection)
     }
 
     /// Keeps a connection without an answer for what its owner sends next, if a question is still on its way there and

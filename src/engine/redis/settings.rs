@@ -1,5 +1,5 @@
-//! What a `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://` URL says, also with `+sentinel` or `+cluster`
-//! behind the scheme; and what is the same for all of its servers.
+//! What a `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://` URL says, also with `+sentinel`, `+cluster` or
+//! `+quorum` behind the scheme; and what is the same for all of its servers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub(super) struct Settings {
     pub(super) io_timeout: Duration,
     /// `None`: what is written needn't be on any replica.
     pub(super) replicas: Option<Replicas>,
+    /// For how long after its start a server of a quorum doesn't vote.
+    pub(super) rejoin: Duration,
     /// For errors: the URL without user and password.
     pub(super) shown: String,
 }
@@ -33,6 +35,7 @@ pub(super) enum Kind {
     Single,
     Sentinel,
     Cluster,
+    Quorum,
 }
 
 /// The replicas that must have what is written.
@@ -51,6 +54,7 @@ impl Settings {
             At::One(_) => Kind::Single,
             At::Sentinels { .. } => Kind::Sentinel,
             At::Cluster { .. } => Kind::Cluster,
+            At::Quorum { .. } => Kind::Quorum,
         };
         let (ca, own) = (address.ca.as_deref(), address.own.as_ref());
         let trust = address.tls.then(|| Trust::new(ca, own, &address.shown));
@@ -63,6 +67,7 @@ impl Settings {
             connect_timeout: options.connect_timeout,
             io_timeout: options.io_timeout,
             replicas: (least > 0).then_some(Replicas { least, timeout }),
+            rejoin: given.rejoin.unwrap_or(REJOIN),
             shown: address.shown.clone(),
         })
     }
@@ -96,6 +101,7 @@ impl Settings {
             connect_timeout: self.connect_timeout,
             io_timeout: self.io_timeout,
             replicas: self.replicas,
+            rejoin: self.rejoin,
             shown: self.shown.clone(),
         }
     }
@@ -130,6 +136,8 @@ pub(super) enum At {
     },
     /// These are some of a cluster's nodes.
     Cluster { hosts: Vec<HostPort> },
+    /// It is what a majority of these say, which know nothing of each other.
+    Quorum { hosts: Vec<HostPort> },
 }
 
 /// Options that a URL has, too. There they go before those of the builder.
@@ -138,7 +146,11 @@ pub(super) struct Given {
     pub(super) min_replicas: Option<u32>,
     pub(super) replica_timeout: Option<Duration>,
     pub(super) clock_skew: Option<Duration>,
+    pub(super) rejoin: Option<Duration>,
 }
+
+/// The longest ttl with a quorum, unless its URL says otherwise.
+const REJOIN: Duration = Duration::from_secs(60);
 
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
@@ -182,7 +194,10 @@ fn tcp(scheme: &str, parts: Parts<'_>, show_keys: bool) -> Result<Address, Strin
         true => query.take_certificates()?,
         false => (None, None),
     };
-    let given = Given::take(&mut query)?;
+    let mut given = Given::take(&mut query)?;
+    if kind == "quorum" {
+        given.rejoin = query.take_duration("rejoin")?;
+    }
     query.finish(&known(tls, kind), show_keys)?;
     Ok(Address {
         at,
@@ -220,14 +235,35 @@ fn place(
             0 => (At::Cluster { hosts: servers }, 0, hosts),
             _ => return Err("a cluster has database 0 alone: leave the path out".into()),
         },
-        _ => return Err(format!("there is no +{kind}: use +sentinel or +cluster")),
+        "quorum" => {
+            let database = database(path)?;
+            let hosts_of_all = quorum(servers)?;
+            (hosts_of_all, database, format!("{hosts}/{database}"))
+        }
+        _ => {
+            return Err(format!(
+                "there is no +{kind}: use +sentinel, +cluster or +quorum"
+            ));
+        }
     })
 }
 
 fn only(servers: Vec<HostPort>) -> Result<HostPort, String> {
     let [server] = <[_; 1]>::try_from(servers)
-        .map_err(|_| "several addresses are of redis+sentinel:// or redis+cluster://: name one")?;
+        .map_err(|_| "several addresses are of redis+sentinel://, redis+cluster:// or redis+quorum://: name one")?;
     Ok(server)
+}
+
+/// Servers of which any two majorities have one in common, which a server that is named twice would be alone.
+fn quorum(hosts: Vec<HostPort>) -> Result<At, String> {
+    if !matches!(hosts.len(), 3 | 5 | 7 | 9) {
+        return Err("a quorum has 3, 5, 7 or 9 servers: name them all".into());
+    }
+    let is_twice = |(at, host): (usize, &HostPort)| hosts[..at].contains(host);
+    if hosts.iter().enumerate().any(is_twice) {
+        return Err("a quorum's servers are different ones: name each once".into());
+    }
+    Ok(At::Quorum { hosts })
 }
 
 /// The name of a master, and a database.
@@ -274,6 +310,9 @@ fn known(tls: bool, kind: &str) -> String {
     if kind == "sentinel" {
         known += "sentinel_username, sentinel_password, ";
     }
+    if kind == "quorum" {
+        known += "rejoin, ";
+    }
     known + GIVEN
 }
 
@@ -292,6 +331,7 @@ impl Given {
             min_replicas,
             replica_timeout: query.take_duration("replica_timeout")?,
             clock_skew: query.take_duration("clock_skew")?,
+            rejoin: None,
         })
     }
 }

@@ -77,8 +77,7 @@ impl Wait for RedisWait {
         mut pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
     ) -> Result<Answer, Failed> {
-        self.subscribe(request, None);
-        let inbox = self.subscription().and_then(Subscription::inbox);
+        let inbox = self.inbox(request);
         let if_taken = self.if_taken(request, pace.as_deref_mut(), inbox.as_ref());
         // Read before sending: the server's lease starts no earlier than this.
         let asked = self.deps.clock.now();
@@ -92,20 +91,9 @@ impl Wait for RedisWait {
                 since: asked,
             }),
             Acquired::Broken => Answer::Broken,
-            Acquired::Taken(mut taken) => {
-                let seen = Seen {
-                    asked,
-                    counter: taken.counter,
-                    is_queued: matches!(if_taken, IfTaken::Wait { .. }),
-                };
-                self.taken(seen, &mut taken, server);
-                if let Some(pace) = pace {
-                    self.heartbeat.answered(&taken, pace);
-                }
-                Answer::Taken {
-                    is_queued: seen.is_queued,
-                    holder: taken.holder,
-                }
+            Acquired::Taken(taken) => {
+                let is_queued = matches!(if_taken, IfTaken::Wait { .. });
+                self.answered((asked, is_queued), taken, server, pace)
             }
         })
     }
@@ -133,6 +121,37 @@ impl RedisWait {
             seen: None,
             is_unanswered: false,
             has_others,
+        }
+    }
+
+    /// Where the owner hears of grants, if it does.
+    pub(super) fn inbox(&mut self, request: Request<'_>) -> Option<OpenInbox> {
+        self.subscribe(request, None);
+        self.subscription().and_then(Subscription::inbox)
+    }
+
+    /// The lock is taken, as that server has answered to a question that was asked then, and by which the owner waits
+    /// in the queue or doesn't.
+    pub(super) fn answered(
+        &mut self,
+        (asked, is_queued): (BootInstant, bool),
+        mut taken: Taken,
+        server: Arc<Server>,
+        pace: Option<&mut Pace<'_>>,
+    ) -> Answer {
+        let seen = Seen {
+            asked,
+            counter: taken.counter,
+            is_queued,
+        };
+        self.is_unanswered = false;
+        self.taken(seen, &mut taken, server);
+        if let Some(pace) = pace {
+            self.heartbeat.answered(&taken, pace);
+        }
+        Answer::Taken {
+            is_queued,
+            holder: taken.holder,
         }
     }
 
@@ -166,7 +185,7 @@ impl RedisWait {
     }
 
     /// The owner enters the queue if it waits, but not before grants can be heard of.
-    fn if_taken<'a>(
+    pub(super) fn if_taken<'a>(
         &mut self,
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,

@@ -37,7 +37,7 @@ impl Call<'_> {
             }
         }
         let (owners, owner) = (&self.locks.owners, self.request.owner);
-        let marks = self.request.claim.is_exclusive() && !self.locks.contended.has(&self.names);
+        let marks = self.request.claim.is_exclusive() && !self.locks.contended.has(self.paths());
         let entering = [self.entering(marks)].into_iter();
         let requests: Vec<_> = entering.chain(self.listing()).collect();
         owners.asks(owner, self.session.id());
@@ -59,6 +59,10 @@ impl Call<'_> {
                 self.not_entered(failure, marks)
             }
         }
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &*name.path)
     }
 
     /// What makes the owner's nodes: of several names in one transaction, so that none of those that want the same
@@ -115,7 +119,7 @@ impl Call<'_> {
                 Ok(Step::Lost)
             }
             Failure::Refused(Code::NODE_EXISTS) if marks => {
-                self.locks.contended.insert(&self.names);
+                self.locks.contended.insert(self.paths());
                 Ok(Step::Lost)
             }
             other => Err(other),
@@ -130,7 +134,7 @@ impl Call<'_> {
         let found_free =
             self.request.claim.is_exclusive() && !marks && self.is_first_and_free(&seen);
         if found_free {
-            self.locks.contended.remove(&self.names);
+            self.locks.contended.remove(self.paths());
         }
         let learned = made
             .answered_at

@@ -7,13 +7,14 @@ use super::client::{
     Change, Code, Failure, Kind, News, Op, Refused, Replies, Reply, Session, WatchEvent, Watcher,
 };
 use super::nodes::{self, Children, LeadersClock, Name, NodeData, left};
-use super::owners::{Contended, Owners};
+use super::owners::Owners;
 use super::{sessions::Sessions, teller::Teller};
 use crate::base::sys::collections::HashMap;
 use crate::base::{
     BootInstant, Cancel, Clock, Deadline, Key, Owner, Result as PublicResult,
     limits::DEFERRED_PAUSES, sys::sync::Mutex,
 };
+use crate::engine::contended::Contended;
 use crate::engine::line::{Line, uuid_of};
 use crate::engine::{Failed, Request, Telling};
 
@@ -25,6 +26,8 @@ pub(super) struct Locks {
     deletes: Teller,
     /// When this locker looks next whether a namespace is to be swept.
     pub(super) sweeps: Mutex<HashMap<Box<str>, BootInstant>>,
+    /// In which an exclusive owner found the `held` of another. To make `held` together with a node would be refused
+    /// there, which costs a request.
     pub(super) contended: Contended,
     pub(super) clock: Arc<dyn Clock>,
     sessions: Sessions,

@@ -13,9 +13,9 @@
 use std::collections::VecDeque;
 use std::{fmt, sync::Weak};
 
-use super::nodes::{LeadersClock, Name};
+use super::nodes::LeadersClock;
 use super::{client::Watcher, teller::Teller};
-use crate::base::sys::collections::{HashMap, HashSet};
+use crate::base::sys::collections::HashMap;
 use crate::base::{BootInstant, LostReason, Owner, sys::sync::Mutex};
 use crate::engine::{Revocations, Telling};
 
@@ -262,34 +262,6 @@ impl Owners {
         });
         let calls: Vec<Telling> = lost.collect();
         self.teller.tell(calls);
-    }
-}
-
-/// Names in which an exclusive owner found the `held` of another, and none that came later found them free. To make
-/// `held` together with a node would be refused there. That costs a request, and so does a name that isn't here for
-/// long.
-#[derive(Default)]
-pub(super) struct Contended(Mutex<HashSet<String>>);
-
-impl Contended {
-    const MOST: usize = 1024;
-
-    pub(super) fn has(&self, names: &[Name]) -> bool {
-        let all = self.0.lock();
-        !all.is_empty() && names.iter().any(|name| all.contains(&name.path))
-    }
-
-    pub(super) fn insert(&self, names: &[Name]) {
-        let mut all = self.0.lock();
-        if all.len() >= Contended::MOST {
-            all.clear();
-        }
-        all.extend(names.iter().map(|name| name.path.clone()));
-    }
-
-    pub(super) fn remove(&self, names: &[Name]) {
-        let mut all = self.0.lock();
-        names.iter().for_each(|name| _ = all.remove(&name.path));
     }
 }
 

@@ -190,7 +190,7 @@ impl Attempt<'_> {
     ) -> Result<(T, Used), HostFailure> {
         let host = &self.hosts.all[self.host];
         let began = time::now();
-        if let Some(idle) = host.pool.take(began, Connection::is_quiet) {
+        if let Some(idle) = host.pool.take(began, |idle| idle.is_quiet()) {
             // Time is left for another one to the only host.
             match self.on(idle, self.left + 1, ask) {
                 Err(failed) if self.deserves_another(&failed) => {

@@ -216,13 +216,13 @@ fn version(answer: &Value) -> Option<Version> {
 }
 
 /// Fails if a server isn't of the `wanted` kind. The error tells which URL to use.
-fn check(role: Role, server: &Arc<Server>, wanted: Kind) -> Result<()> {
+pub(crate) fn check(role: Role, server: &Arc<Server>, wanted: Kind) -> Result<()> {
     let shown = &server.settings().shown;
     let (is, use_instead) = match (role, wanted) {
-        (Role::Primary, Kind::Single)
+        (Role::Primary, Kind::Single | Kind::Quorum)
         | (Role::Sentinel, Kind::Sentinel)
         | (Role::ClusterNode, Kind::Cluster) => return Ok(()),
-        (Role::Replica, Kind::Single) => return Err(replica(server)),
+        (Role::Replica, Kind::Single | Kind::Quorum) => return Err(replica(server)),
         (Role::ActiveReplica, _) => (
             "a KeyDB with active-replica, beside which others grant the same locks",
             "a server whose replicas take no writes".to_owned(),

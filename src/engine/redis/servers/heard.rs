@@ -163,7 +163,7 @@ impl Heard {
 }
 
 /// The failure that says more of why a cluster can't be used.
-pub(super) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
+pub(crate) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
     let weight = |failure: &Failure| match failure {
         Failure::Denied(_) => 3,
         Failure::Other(_) | Failure::Conflict(_) => 2,

@@ -59,7 +59,7 @@ impl Map {
     pub(super) fn new(settings: Arc<Settings>) -> Self {
         let slots = match settings.kind {
             Kind::Cluster => usize::from(SLOTS),
-            Kind::Single | Kind::Sentinel => 1,
+            Kind::Single | Kind::Sentinel | Kind::Quorum => 1,
         };
         Map {
             settings,

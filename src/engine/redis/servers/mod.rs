@@ -83,6 +83,9 @@ impl Servers {
                 master,
                 login,
             } => Ask::Sentinels(Sentinels::new(hosts, master, login, &settings)?),
+            At::Quorum { .. } => {
+                return Err(Failure::Other("its servers aren't one place".into()));
+            }
             At::Cluster { hosts } => {
                 for host in &hosts {
                     Server::new(Endpoint::Tcp(host.clone()), settings.clone())?;

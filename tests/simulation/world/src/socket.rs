@@ -214,23 +214,41 @@ impl Waker {
     ///
     /// None.
     pub fn wait(&self, connection: Option<&Socket>, timeout: Duration) -> io::Result<()> {
-        may_yield();
-        let id = self.id.get();
-        let is_readable = connection.is_some_and(|socket| {
-            with(|inside| {
-                if let Some(link) = inside.network.link(socket.connection) {
-                    link.waker = Some(id);
-                }
-                is_readable(inside, socket.connection)
-            })
-        });
-        if !is_readable && !self.was_woken.load(Ordering::Relaxed) {
-            let until = with(|inside| time::due_in(inside, timeout));
-            block(Some(id), Some(until));
-        }
-        self.was_woken.store(false, Ordering::Relaxed);
-        Ok(())
+        await_any(connection, Some(self), timeout)
     }
+}
+
+/// Blocks until one of them is readable, or the waker was woken.
+///
+/// # Errors
+///
+/// None.
+pub fn await_any<'a>(
+    connections: impl IntoIterator<Item = &'a Socket>,
+    waker: Option<&Waker>,
+    timeout: Duration,
+) -> io::Result<()> {
+    may_yield();
+    let own = WaitId::new();
+    let id = waker.map_or(&own, |waker| &waker.id).get();
+    let mut is_readable = false;
+    for socket in connections {
+        is_readable |= with(|inside| {
+            if let Some(link) = inside.network.link(socket.connection) {
+                link.waker = Some(id);
+            }
+            self::is_readable(inside, socket.connection)
+        });
+    }
+    let was_woken = waker.is_some_and(|waker| waker.was_woken.load(Ordering::Relaxed));
+    if !is_readable && !was_woken {
+        let until = with(|inside| time::due_in(inside, timeout));
+        block(Some(id), Some(until));
+    }
+    if let Some(waker) = waker {
+        waker.was_woken.store(false, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 /// The addresses of a host, after a while.

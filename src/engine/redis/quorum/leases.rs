@@ -1,0 +1,211 @@
+//! What is done with a lease by a majority. Each change is sent to all servers, and repeated where it has no answer.
+
+use super::Quorum;
+use super::round::Said;
+use crate::base::{Deadline, Ending, Result, Token};
+use crate::engine::heartbeat::IfTaken;
+use crate::engine::redis::{failure::Failure, leases::worst, script::Call};
+use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
+
+/// What became of a change at each of the servers that have answered.
+#[derive(Default)]
+pub(super) struct Votes {
+    done: Vec<(usize, Done)>,
+    gone: Vec<(usize, Gone)>,
+    failed: Option<Failure>,
+}
+
+impl Quorum {
+    pub(super) fn change(
+        &self,
+        request: Request<'_>,
+        change: Change<'_>,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        match change {
+            Change::Adopt { last_used, .. } => self.adopt(request, change, last_used, deadline),
+            // There are no values, and nobody reads.
+            Change::Store(_) | Change::Downgrade { .. } => Ok(Outcome::NOT_OWNER),
+            Change::GiveAway => Ok(Outcome::DONE),
+            Change::Renew | Change::Verify | Change::Release(_) => {
+                let all = 0..self.nodes.all.len();
+                let votes = self.votes(request, change, all, deadline);
+                if change_renews(change) && votes.done.len() >= self.nodes.majority() {
+                    self.take_again(request, &votes, deadline);
+                }
+                self.outcome(request, change, votes)
+            }
+        }
+    }
+
+    /// Sends a change to some servers, until a majority of all is known to have done it, or can't do it.
+    fn votes(
+        &self,
+        request: Request<'_>,
+        change: Change<'_>,
+        servers: impl IntoIterator<Item = usize>,
+        deadline: &Deadline,
+    ) -> Votes {
+        let (scripts, mut calls) = (self.scripts(), self.no_calls());
+        for at in servers {
+            calls[at] = scripts.changing(request, change);
+        }
+        let call_of = |request, answer| scripts.outcome(request, change, Ok(answer));
+        self.count(&calls, deadline, |said| call_of(request, said))
+    }
+
+    fn no_calls<'a>(&self) -> Vec<Option<Call<'a>>> {
+        self.nodes.all.iter().map(|_| None).collect()
+    }
+
+    /// Counts what each says, until a majority of all servers has said yes, or can't any more.
+    fn count(
+        &self,
+        calls: &[Option<Call<'_>>],
+        deadline: &Deadline,
+        meaning: impl Fn(crate::engine::redis::server::Answer) -> Result<Outcome>,
+    ) -> Votes {
+        let (majority, all) = (self.nodes.majority(), self.nodes.all.len());
+        let mut votes = Votes::default();
+        self.nodes.round(calls, deadline, |at, said: Said| {
+            match said.map(&meaning) {
+                Ok(Ok(Outcome::Done(done))) => votes.done.push((at, done)),
+                Ok(Ok(Outcome::Gone(gone))) => votes.gone.push((at, gone)),
+                Ok(Err(error)) => {
+                    votes
+                        .failed
+                        .get_or_insert(Failure::Other(error.to_string().into()));
+                }
+                Err(failed) => {
+                    votes.failed.get_or_insert(failed.error);
+                }
+            }
+            votes.done.len() >= majority || votes.gone.len() > all - majority
+        });
+        votes
+    }
+
+    fn outcome(&self, request: Request<'_>, change: Change<'_>, votes: Votes) -> Result<Outcome> {
+        let (majority, all) = (self.nodes.majority(), self.nodes.all.len());
+        let answered = votes.done.len() + votes.gone.len();
+        if votes.done.len() >= majority {
+            return Ok(Outcome::DONE);
+        }
+        if votes.gone.len() > all - majority {
+            let gone = votes
+                .gone
+                .into_iter()
+                .map(|(_, gone)| Ok(Outcome::Gone(gone)));
+            return worst(gone.collect(), change);
+        }
+        Err(self.too_few(request.key(), answered, votes.failed))
+    }
+
+    /// A lease that only just a majority has is lost with one server more: those that have lost it are asked for it
+    /// again.
+    fn take_again(&self, request: Request<'_>, votes: &Votes, deadline: &Deadline) {
+        let lost = votes
+            .gone
+            .iter()
+            .filter(|(_, gone)| *gone == Gone::NotOwner);
+        let mut calls = self.no_calls();
+        for (at, _) in lost {
+            let call = self
+                .scripts()
+                .acquisition(request, IfTaken::Leave, request.granted);
+            calls[*at] = Some(call);
+        }
+        if calls.iter().any(Option::is_some) {
+            self.nodes.round(&calls, deadline, |_, _| false);
+        }
+    }
+
+    /// Raises the counters of these servers to a token. Says of how many they have it now.
+    pub(super) fn raise(
+        &self,
+        request: Request<'_>,
+        token: Token,
+        servers: impl IntoIterator<Item = usize>,
+        deadline: &Deadline,
+    ) -> (usize, Option<Gone>) {
+        let (scripts, mut calls) = (self.scripts(), self.no_calls());
+        for at in servers {
+            calls[at] = Some(scripts.raising(request, token));
+        }
+        let votes = self.count(&calls, deadline, |answer| {
+            scripts.outcome(request, Change::Renew, Ok(answer))
+        });
+        let broken = votes.gone.into_iter().map(|(_, gone)| gone);
+        (
+            votes.done.len(),
+            broken.into_iter().find(|gone| *gone == Gone::Broken),
+        )
+    }
+
+    /// If too few have it to adopt, what was adopted is released as abandoned.
+    fn adopt(
+        &self,
+        request: Request<'_>,
+        change: Change<'_>,
+        last_used: u64,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        let all = 0..self.nodes.all.len();
+        let votes = self.votes(request, change, all, deadline);
+        let tokens: Vec<_> = votes
+            .done
+            .iter()
+            .filter_map(|(at, done)| Some((*at, done.token?)))
+            .collect();
+        let largest = tokens.iter().map(|(_, token)| *token).reduce(Token::and);
+        if let Some(token) = largest.filter(|_| tokens.len() >= self.nodes.majority()) {
+            let others = tokens.iter().filter(|(_, its)| *its != token);
+            let others: Vec<_> = others.map(|(at, _)| *at).collect();
+            let have = tokens.len() - others.len();
+            if have + self.raise(request, token, others, deadline).0 >= self.nodes.majority() {
+                return Ok(Some(token).into());
+            }
+        }
+        let outcome = self.outcome(
+            request,
+            change,
+            Votes {
+                done: Vec::new(),
+                ..votes
+            },
+        )?;
+        let last_used = largest.map_or(last_used, |token| token.number);
+        let release = Release {
+            ending: Ending::Panicked { last_used },
+            ..Release::UNKNOWN
+        };
+        let adopted = tokens.iter().map(|(at, _)| *at);
+        self.votes(request, Change::Release(release), adopted, deadline);
+        Ok(outcome)
+    }
+
+    /// Gives back what an owner may have at these servers, and leaves their queues. Says which of them didn't answer.
+    pub(super) fn give_back(
+        &self,
+        request: Request<'_>,
+        servers: impl IntoIterator<Item = usize>,
+        deadline: &Deadline,
+    ) -> u16 {
+        let (scripts, mut calls, mut silent) = (self.scripts(), self.no_calls(), 0);
+        for at in servers {
+            calls[at] = scripts.changing(request, Change::Release(Release::UNKNOWN));
+            silent |= 1 << at;
+        }
+        self.nodes.round(&calls, deadline, |at, said| {
+            if said.is_ok() {
+                silent &= !(1 << at);
+            }
+            silent == 0
+        });
+        silent
+    }
+}
+
+fn change_renews(change: Change<'_>) -> bool {
+    matches!(change, Change::Renew)
+}

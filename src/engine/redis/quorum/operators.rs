@@ -1,0 +1,125 @@
+//! What operators see of a name, and do with it: what a majority says.
+
+use std::mem::discriminant;
+
+use ::redis::Value;
+
+use super::Quorum;
+use crate::base::{Deadline, Holder, Inspection, Key, LockState, Namespace, Party, Result};
+use crate::engine::redis::keys::{Keys, VALUE, broken_channel};
+use crate::engine::redis::operators::{broken, inspection};
+use crate::engine::redis::script::Call;
+use crate::engine::{Cursor, Page};
+
+impl Quorum {
+    /// The holders are those that a majority shows; the waiters those of the first server that answers.
+    pub(super) fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
+        let keys = Keys::of(key);
+        let look = || {
+            self.scripts()
+                .call("lock/inspect", &keys.all()[..VALUE], &[])
+        };
+        let seen = self.ask_each(key, look, deadline, |value| inspection(key, value))?;
+        let parties = |one: &Inspection| -> Vec<Option<Party>> {
+            one.holders
+                .iter()
+                .map(|holder| holder.party.clone())
+                .collect()
+        };
+        let is_alike = |one: &Inspection, other: &Inspection| {
+            discriminant(&one.state) == discriminant(&other.state) && parties(one) == parties(other)
+        };
+        let count = |one: &Inspection| seen.iter().filter(|other| is_alike(one, other)).count();
+        let usual = seen.iter().find(|one| count(one) >= self.nodes.majority());
+        let (state, holders) = usual.map_or((LockState::Free, Vec::new()), |one| {
+            (one.state, one.holders.clone())
+        });
+        Ok(Inspection {
+            name: key.name().to_owned(),
+            state,
+            holders,
+            waiters: seen
+                .iter()
+                .map(|one| &one.waiters)
+                .find(|all| !all.is_empty())
+                .cloned()
+                .unwrap_or_default(),
+            last_token: seen.iter().filter_map(|one| one.last_token).max(),
+        })
+    }
+
+    /// Each server is told once: a second copy would break the lease of the next holder.
+    pub(super) fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+        let keys = Keys::of(key);
+        let channel = broken_channel(key.namespace(), None);
+        let scripts = self.scripts();
+        let end = || {
+            scripts
+                .call("lock/break", &keys.all()[..VALUE], &[channel.as_bytes()])
+                .once()
+        };
+        let held = self.ask_each(key, end, deadline, broken)?;
+        Ok(held.into_iter().max_by_key(Vec::len).unwrap_or_default())
+    }
+
+    /// Asks all servers, and waits for each. Gives what they say, in their order.
+    fn ask_each<'a, T>(
+        &'a self,
+        key: &Key,
+        call: impl Fn() -> Call<'a>,
+        deadline: &Deadline,
+        read: impl Fn(Value) -> Option<T>,
+    ) -> Result<Vec<T>> {
+        let calls: Vec<_> = self.nodes.all.iter().map(|_| Some(call())).collect();
+        let (mut said, mut failed) = (Vec::new(), None);
+        self.nodes.round(&calls, deadline, |at, answer| {
+            match answer {
+                Ok(answer) => said.push((at, read(answer.value))),
+                Err(e) => _ = failed.get_or_insert(e.error),
+            }
+            false
+        });
+        if said.len() < self.nodes.majority() {
+            return Err(self.too_few(key, said.len(), failed));
+        }
+        said.sort_by_key(|(at, _)| *at);
+        let understood = said.into_iter().map(|(_, said)| said);
+        understood
+            .collect::<Option<_>>()
+            .ok_or_else(|| self.scripts().surprised(key))
+    }
+
+    /// Page after page of one server after the other: what a majority has is at each majority. Those that are down are
+    /// passed over.
+    pub(super) fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: Cursor,
+        deadline: &Deadline,
+    ) -> Result<Page> {
+        let Some(node) = self.nodes.all.get(cursor.part) else {
+            return Ok(Page::default());
+        };
+        let (part, at) = (cursor.part, Cursor { part: 0, ..cursor });
+        let page = node.scripts.list(namespace, prefix, at, deadline);
+        let page = page.or_else(|e| {
+            node.failed(&e.to_string());
+            let up = self.nodes.all.iter().filter(|node| node.is_up()).count();
+            if up < self.nodes.majority() {
+                Err(e)
+            } else {
+                Ok(Page::default())
+            }
+        })?;
+        let next = match page.next {
+            Some(next) => Some(Cursor { part, ..next }),
+            None => Some(Cursor {
+                part: part + 1,
+                ..Cursor::default()
+            })
+            .filter(|next| next.part < self.nodes.all.len()),
+        };
+        Ok(Page { next, ..page })
+    }
+}
