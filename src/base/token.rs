@@ -27,7 +27,11 @@ impl Token {
         } else {
             stored
         };
-        let floor = (used + 1).max(now_micros);
+        Token::of_class((used + 1).max(now_micros), abandoned)
+    }
+
+    /// The first that is no smaller than `floor`, and says whether the holder before never released.
+    pub(crate) fn of_class(floor: u64, abandoned: bool) -> Self {
         // 7 of 8 is for those that share, see `lua/README.md`.
         let (class, of) = if abandoned { (3, 8) } else { (1, 4) };
         Token::from_number(floor + (class + of - floor % of) % of)
@@ -47,15 +51,10 @@ impl Token {
             self.number.max(other.number),
             self.abandoned || other.abandoned,
         );
-        // To 3 of 8: see `next`.
-        let raise = if abandoned {
-            (3 + 8 - number % 8) % 8
+        if abandoned {
+            Token::of_class(number, true)
         } else {
-            0
-        };
-        Token {
-            number: number + raise,
-            abandoned,
+            Token { number, abandoned }
         }
     }
 

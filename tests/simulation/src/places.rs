@@ -21,6 +21,8 @@ pub struct Site {
     pub hosts: Vec<Place>,
     /// The names of faults that only its servers know.
     pub own: &'static [&'static str],
+    /// Whether a server that is started again may have lost all it had, which is no harm.
+    pub forgets: bool,
     /// What its name leads to.
     pub named: Option<IpAddr>,
 }
@@ -32,6 +34,7 @@ impl Site {
                 url: "memory:".into(),
                 hosts: Vec::new(),
                 own: &[],
+                forgets: false,
                 named: None,
             },
             Topology::Redis => Site::with(Box::new(Redis::single()), &[6379], |hosts| {
@@ -46,6 +49,15 @@ impl Site {
             Topology::Cluster => Site::with(Box::new(Redis::cluster()), &[6379; 6], |hosts| {
                 format!("redis+cluster://{}", hosts[3..].join(","))
             }),
+            Topology::Quorum => {
+                let servers = Box::new(Redis::independent(3));
+                // No ttl is longer.
+                let mut site = Site::with(servers, &[6379; 3], |hosts| {
+                    format!("redis+quorum://{}/?rejoin=5s", hosts.join(","))
+                });
+                site.forgets = true;
+                site
+            }
             Topology::Etcd => Site::with(Box::new(Etcd::new(3)), &[2379; 3], |hosts| {
                 format!("etcd://{}/", hosts.join(","))
             }),
@@ -82,6 +94,7 @@ impl Site {
             url: url(&shown),
             hosts: hosts.collect(),
             own,
+            forgets: false,
             named: Some(last.ip()),
         }
     }

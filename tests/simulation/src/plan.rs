@@ -11,16 +11,18 @@ pub enum Topology {
     Redis,
     Sentinel,
     Cluster,
+    Quorum,
     Etcd,
     ZooKeeper,
 }
 
 impl Topology {
-    pub const ALL: [(&str, Topology); 6] = [
+    pub const ALL: [(&str, Topology); 7] = [
         ("memory", Topology::Memory),
         ("redis", Topology::Redis),
         ("sentinel", Topology::Sentinel),
         ("cluster", Topology::Cluster),
+        ("quorum", Topology::Quorum),
         ("etcd", Topology::Etcd),
         ("zookeeper", Topology::ZooKeeper),
     ];
@@ -157,8 +159,28 @@ impl Step {
         Step::Tasks,
     ];
 
+    /// What a quorum has.
+    const OF_QUORUM: [Step; 12] = [
+        Step::Lock,
+        Step::TryLock,
+        Step::Timed,
+        Step::Cancelled,
+        Step::LeastTime,
+        Step::Panic,
+        Step::OtherNamespace,
+        Step::Close,
+        Step::All,
+        Step::PassOn,
+        Step::Break,
+        Step::Inspect,
+    ];
+
     fn is_had_by(self, topology: Topology) -> bool {
-        self != Step::Tasks || !matches!(topology, Topology::Etcd | Topology::ZooKeeper)
+        match topology {
+            Topology::Quorum => Step::OF_QUORUM.contains(&self),
+            Topology::Etcd | Topology::ZooKeeper => self != Step::Tasks,
+            _ => true,
+        }
     }
 
     fn some(topology: Topology, random: &mut Rng) -> Vec<Step> {
@@ -167,7 +189,11 @@ impl Step {
             .filter(|step| random.u32(..4) == 0 && step.is_had_by(topology))
             .collect();
         if some.len() < 2 {
-            some.extend([Step::Lock, Step::Counter]);
+            let other = match topology {
+                Topology::Quorum => Step::Timed,
+                _ => Step::Counter,
+            };
+            some.extend([Step::Lock, other]);
         }
         some
     }
@@ -248,7 +274,10 @@ impl Plan {
 
     /// Whether readers and writers can be preferred there.
     pub fn can_prefer(&self) -> bool {
-        !matches!(self.topology, Topology::Etcd | Topology::ZooKeeper)
+        !matches!(
+            self.topology,
+            Topology::Quorum | Topology::Etcd | Topology::ZooKeeper
+        )
     }
 
     pub fn does(&self, step: Step) -> bool {
@@ -334,11 +363,17 @@ fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
         3 => vec![Trouble::KillProcess],
         4 => vec![Trouble::NoThreads],
         5 if topology == Topology::Redis => return vec![Trouble::Evict],
-        5 if all_replicas(topology) > 0 => Trouble::OF_HOSTS.to_vec(),
+        5 if all_replicas(topology) > 0 || topology == Topology::Quorum => {
+            Trouble::OF_HOSTS.to_vec()
+        }
         6 => vec![Trouble::SlowNetwork, Trouble::CutNetwork],
         _ => all.filter(|_| random.u32(..3) == 0).collect(),
     };
-    if random.u32(..4) > 0 || matches!(topology, Topology::Etcd | Topology::ZooKeeper) {
+    let keeps_data = matches!(
+        topology,
+        Topology::Quorum | Topology::Etcd | Topology::ZooKeeper
+    );
+    if random.u32(..4) > 0 || keeps_data {
         troubles.retain(|trouble| !matches!(trouble, Trouble::Evict | Trouble::LoseData));
     }
     if topology == Topology::Memory {
@@ -352,7 +387,7 @@ fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
 fn can_be_crowded(topology: Topology) -> bool {
     matches!(
         topology,
-        Topology::Redis | Topology::Etcd | Topology::ZooKeeper
+        Topology::Redis | Topology::Quorum | Topology::Etcd | Topology::ZooKeeper
     )
 }
 

@@ -127,7 +127,10 @@ fn trouble_host(
             slow(machine, place, lasts.mul_f64(random.f64() * 0.1));
             later(lasts, move || slow(machine, place, Duration::ZERO));
         }
-        Trouble::KillHost => fail_host(place, Fault::Kill, Fault::Start { with_data: true }, lasts),
+        Trouble::KillHost => {
+            let with_data = !site.forgets || random.bool();
+            fail_host(place, Fault::Kill, Fault::Start { with_data }, lasts);
+        }
         Trouble::PauseHost => fail_host(place, Fault::Pause, Fault::Resume, lasts),
         Trouble::CutHost => fail_host(place, Fault::Cut, Fault::Heal, lasts),
         Trouble::LoseData if random.bool() => {

@@ -175,7 +175,7 @@ fn judge_remains(plan: &Plan, site: &Site) {
             line.contains(":value") || line.contains("/value") || line.contains("tasks-");
         let is_redis = matches!(
             plan.topology,
-            Topology::Redis | Topology::Sentinel | Topology::Cluster
+            Topology::Redis | Topology::Sentinel | Topology::Cluster | Topology::Quorum
         );
         if is_redis && line.contains("no ttl") && !is_value {
             violation(format!("this stays behind: {line}"));

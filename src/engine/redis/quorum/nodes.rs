@@ -213,7 +213,7 @@ impl Nodes {
                 saw(&clock, began, micros, then);
             }
             if let Err(unread) = arrivals.to.send((at, made))
-                && let (_, Ok(connection)) = unread.into_inner()
+                && let (_, Ok(connection)) = unread.0
             {
                 connecting.server.keep(connection);
             }

@@ -5,46 +5,34 @@ use std::mem::discriminant;
 use ::redis::Value;
 
 use super::Quorum;
-use crate::base::{Deadline, Holder, Inspection, Key, LockState, Namespace, Party, Result};
+use crate::base::{Deadline, Holder, Inspection, Key, LockState, Namespace, Result};
 use crate::engine::redis::keys::{Keys, VALUE, broken_channel};
 use crate::engine::redis::operators::{broken, inspection};
 use crate::engine::redis::script::Call;
 use crate::engine::{Cursor, Page};
 
 impl Quorum {
-    /// The holders are those that a majority shows; the waiters those of the first server that answers.
+    /// The state and the holders are what a majority shows; the waiters are those of the first server that has some.
     pub(super) fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
         let keys = Keys::of(key);
-        let look = || {
-            self.scripts()
-                .call("lock/inspect", &keys.all()[..VALUE], &[])
-        };
+        let look = || (self.scripts()).call("lock/inspect", &keys.all()[..VALUE], &[]);
         let seen = self.ask_each(key, look, deadline, |value| inspection(key, value))?;
-        let parties = |one: &Inspection| -> Vec<Option<Party>> {
-            one.holders
-                .iter()
-                .map(|holder| holder.party.clone())
-                .collect()
+        let count = |state: LockState| {
+            let is_so = |one: &&Inspection| discriminant(&one.state) == discriminant(&state);
+            seen.iter().filter(is_so).count()
         };
-        let is_alike = |one: &Inspection, other: &Inspection| {
-            discriminant(&one.state) == discriminant(&other.state) && parties(one) == parties(other)
-        };
-        let count = |one: &Inspection| seen.iter().filter(|other| is_alike(one, other)).count();
-        let usual = seen.iter().find(|one| count(one) >= self.nodes.majority());
-        let (state, holders) = usual.map_or((LockState::Free, Vec::new()), |one| {
-            (one.state, one.holders.clone())
-        });
+        let mut states = seen.iter().map(|one| one.state);
+        let state = states.find(|state| count(*state) >= self.nodes.majority());
+        let mut waiters = seen.iter().map(|one| &one.waiters);
         Ok(Inspection {
             name: key.name().to_owned(),
-            state,
-            holders,
-            waiters: seen
-                .iter()
-                .map(|one| &one.waiters)
+            state: state.unwrap_or(LockState::Free),
+            waiters: waiters
                 .find(|all| !all.is_empty())
                 .cloned()
                 .unwrap_or_default(),
             last_token: seen.iter().filter_map(|one| one.last_token).max(),
+            holders: self.of_majority(seen.into_iter().map(|one| one.holders).collect()),
         })
     }
 
@@ -52,14 +40,26 @@ impl Quorum {
     pub(super) fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
         let keys = Keys::of(key);
         let channel = broken_channel(key.namespace(), None);
+        let arguments = [channel.as_bytes()];
         let scripts = self.scripts();
-        let end = || {
-            scripts
-                .call("lock/break", &keys.all()[..VALUE], &[channel.as_bytes()])
-                .once()
-        };
+        let end = || (scripts.call("lock/break", &keys.all()[..VALUE], &arguments)).once();
         let held = self.ask_each(key, end, deadline, broken)?;
-        Ok(held.into_iter().max_by_key(Vec::len).unwrap_or_default())
+        Ok(self.of_majority(held))
+    }
+
+    /// Those whom so many servers show as holders that a majority may. Each is told with its largest token.
+    fn of_majority(&self, shown: Vec<Vec<Holder>>) -> Vec<Holder> {
+        let silent = self.nodes.all.len() - shown.len();
+        let all: Vec<_> = shown.into_iter().flatten().collect();
+        let mut holders: Vec<Holder> = Vec::new();
+        for holder in &all {
+            let same = || all.iter().filter(|one| one.party == holder.party);
+            let is_new = holders.iter().all(|one| one.party != holder.party);
+            if is_new && same().count() + silent >= self.nodes.majority() {
+                holders.extend(same().max_by_key(|one| one.token).cloned());
+            }
+        }
+        holders
     }
 
     /// Asks all servers, and waits for each. Gives what they say, in their order.

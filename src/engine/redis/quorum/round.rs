@@ -17,7 +17,7 @@ use crate::engine::Failed;
 use crate::engine::net::slice;
 use crate::engine::redis::connection::{Connection, is_unknown_script};
 use crate::engine::redis::failure::Failure;
-use crate::engine::redis::script::{Call, Command};
+use crate::engine::redis::script::{Call, Command, SameConnection};
 use crate::engine::redis::server::Answer;
 
 /// What one server said.
@@ -77,16 +77,17 @@ impl Nodes {
                 round.begin(at, call);
             }
         }
-        let (mut heard, mut is_last_look) = (0, false);
+        let (mut heard, mut is_enough, mut is_last_look) = (0, false, false);
         let mut all_of_majority = Some(self.majority());
         loop {
-            let mut is_enough = false;
             for (at, said) in round.said.drain(..) {
                 heard += usize::from(said.is_ok());
                 is_enough |= hear(at, said);
             }
             let is_idle = round.flights.is_empty() && round.arriving == 0;
-            if is_enough || is_idle || is_last_look {
+            // What takes something back goes out to all that can be reached.
+            let is_out = round.arriving == 0 || !round.takes_back();
+            if is_enough && is_out || is_idle || is_last_look {
                 break;
             }
             if all_of_majority
@@ -103,23 +104,37 @@ impl Nodes {
 }
 
 impl<'a> Round<'a> {
+    fn takes_back(&self) -> bool {
+        let mut same = self
+            .calls
+            .iter()
+            .flatten()
+            .map(|call| call.same_connection());
+        same.any(|same| matches!(same, SameConnection::TakesBack(_)))
+    }
+
     fn node(&self, at: usize) -> &'a Arc<Node> {
         &self.nodes.all[at]
     }
 
     fn begin(&mut self, at: usize, call: &'a Call<'a>) {
         let node = self.node(at);
-        match node.server.usual(call.same_connection(), self.began) {
-            Some(silent) if silent.silent_for(self.began) > SILENCE => {
-                silent.give_up();
-                let failure = Failure::TimedOut("it doesn't answer".into());
-                node.server.distrust(&failure, self.began, &self.deadline);
-                node.failed("it doesn't answer");
-                self.fail(at, failure);
-            }
-            Some(connection) => self.send(at, call, connection),
-            None => self.connect(at),
+        let Some(mut connection) = node.server.usual(call.same_connection(), self.began) else {
+            return self.connect(at);
+        };
+        // What was answered meanwhile is read first.
+        if !connection.is_in_step() {
+            connection.give_up();
+            return self.connect(at);
         }
+        if connection.silent_for(self.began) > SILENCE {
+            connection.give_up();
+            let failure = Failure::TimedOut("it doesn't answer".into());
+            node.server.distrust(&failure, self.began, &self.deadline);
+            node.failed("it doesn't answer");
+            return self.fail(at, failure);
+        }
+        self.send(at, call, connection);
     }
 
     fn connect(&mut self, at: usize) {
@@ -164,11 +179,9 @@ impl<'a> Round<'a> {
         let waker = self.arrivals.as_ref().map(|(arrivals, _)| &*arrivals.waker);
         // What fails is found by the reads.
         let _ = net::await_any(sockets, waker, slice(&self.deadline));
-        let arrived = self
-            .arrivals
-            .as_ref()
-            .map(|(_, from)| from.try_iter().collect::<Vec<_>>());
-        for (at, made) in arrived.into_iter().flatten() {
+        while let Some((_, from)) = &self.arrivals
+            && let Ok((at, made)) = from.try_recv()
+        {
             self.arriving -= 1;
             match (made, &self.calls[at]) {
                 (Ok(connection), Some(call)) => self.send(at, call, connection),

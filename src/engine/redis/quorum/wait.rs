@@ -92,7 +92,7 @@ impl Wait for QuorumWait {
                     self.place = Place::InLine;
                     return Ok(taken);
                 }
-                Err(failed) => self.line_failed(failed)?,
+                Err(failed) => self.line_failed(failed, deadline)?,
             }
         }
         self.ask_all(request, pace, deadline)
@@ -156,7 +156,11 @@ impl QuorumWait {
     }
 
     /// The line's server doesn't answer: the owner goes to the next, if that is up.
-    fn line_failed(&mut self, failed: Failed) -> Result<(), Failed> {
+    fn line_failed(&mut self, failed: Failed, deadline: &Deadline) -> Result<(), Failed> {
+        if deadline.is_over() {
+            // It may only have had too little time.
+            return Err(failed);
+        }
         let nodes = &self.quorum.nodes;
         nodes.all[self.line].failed(&failed.error.to_string());
         let next = nodes.line();
@@ -231,8 +235,7 @@ impl QuorumWait {
     fn granted(&mut self, poll: &Poll, question: &Question<'_, '_>) -> Result<Answer, Failed> {
         let (quorum, request, deadline) = (&self.quorum, question.request, question.deadline);
         let tokens: Vec<_> = poll.tokens().collect();
-        let largest = tokens.iter().map(|(_, token)| *token).reduce(Token::and);
-        let token = largest.unwrap_or(Token::from_number(0));
+        let token = poll.token();
         quorum.nodes.saw(token.number, time::now());
         let others = tokens.iter().filter(|(_, its)| *its != token);
         let others: Vec<_> = others.map(|(at, _)| *at).collect();
@@ -332,7 +335,19 @@ impl Poll {
         let line = self.said.iter().find(|said| !has_failed(said));
         let is_line_in = matches!(line, Some(Some(Said::Granted(_))));
         let is_all = self.said.iter().all(Option::is_some);
-        is_all || is_line_in && self.grants() >= self.majority
+        // Whether the holder before has left it is known for certain when all have answered.
+        let is_clear = || self.tokens().all(|(_, token)| !token.abandoned);
+        is_all || is_line_in && self.grants() >= self.majority && is_clear()
+    }
+
+    /// The one token of all that granted it: no smaller than any. The holder before has left the lock if it may have
+    /// left it at a majority. Less than that had it only in passing, or have missed its release.
+    fn token(&self) -> Token {
+        let largest = self.tokens().map(|(_, token)| token.number).max();
+        let left = self.tokens().filter(|(_, token)| token.abandoned).count();
+        let silent = self.said.len() - self.grants();
+        let number = largest.unwrap_or(0);
+        Token::of_class(number, left > 0 && left + silent >= self.majority)
     }
 
     /// The first that has answered.

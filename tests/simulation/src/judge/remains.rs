@@ -11,7 +11,7 @@ pub fn left(line: &str) {
     let may_be = match plan().topology {
         Topology::Memory => true,
         // The value, and the last token for a day.
-        Topology::Redis | Topology::Sentinel | Topology::Cluster => {
+        Topology::Redis | Topology::Sentinel | Topology::Cluster | Topology::Quorum => {
             line.contains(":fence ") || line.contains(":value ") || is_task
         }
         // The value, and for a day who was abandoned.

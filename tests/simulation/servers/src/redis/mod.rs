@@ -69,6 +69,12 @@ impl Redis {
         Redis::with(Group::new(vec![node]), Over::Nobody)
     }
 
+    /// So many servers that know nothing of each other.
+    pub fn independent(servers: usize) -> Self {
+        let node = |host| Node::new(address(host, 6379), "standalone");
+        Redis::with(Group::new((0..servers).map(node).collect()), Over::Nobody)
+    }
+
     /// A master, so many replicas, and three sentinels behind them.
     pub fn sentinels(replicas: usize) -> Self {
         let members = replicas + 1;

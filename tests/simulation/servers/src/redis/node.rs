@@ -72,7 +72,7 @@ impl Node {
         let is_copy = before.state.keys.is_copy;
         self.history = if is_copy { before.history } else { history };
         let (state, before) = (&mut self.state, *before.state);
-        state.starts = before.starts + 1;
+        (state.starts, state.up_since) = (before.starts + 1, Some(before.now));
         (state.address, state.mode) = (before.address, before.mode);
         (state.master, state.offset) = (before.master, before.offset);
         (state.slots, state.watched) = (before.slots, before.watched);
@@ -99,7 +99,7 @@ impl Node {
     }
 
     pub(super) fn set_time(&mut self, now: Duration, wall: Duration) {
-        self.now = now;
+        (self.now, self.state.now) = (now, now);
         self.state.keys.wall = wall;
     }
 

@@ -1,5 +1,7 @@
 //! What a server knows, and how it carries a command out that comes from a client or from a script.
 
+use std::time::Duration;
+
 use crosslock_world::service::Done;
 
 use super::channels::{Channels, Sort};
@@ -21,6 +23,9 @@ pub(super) struct State {
     pub(super) mode: &'static str,
     /// How often the process was started.
     pub(super) starts: u64,
+    /// Since when it runs, and the time, both since the world began; the first one ran before.
+    pub(super) up_since: Option<Duration>,
+    pub(super) now: Duration,
     /// Whom it copies.
     pub(super) master: Option<Address>,
     /// How much was written that replicas are sent.
@@ -113,10 +118,16 @@ impl State {
     }
 }
 
-/// INFO, of which the run id is read.
+/// INFO, of which the run id and the uptime are read.
 pub(super) fn info(state: &mut State, _: &Words) -> Outcome {
     let id = state.run_id();
-    Ok(Reply::text(format!("# Server\r\nrun_id:{id}\r\n")))
+    let ran = state
+        .up_since
+        .map_or(Duration::MAX, |since| state.now.saturating_sub(since));
+    let uptime = ran.as_secs().min(1_000_000);
+    Ok(Reply::text(format!(
+        "# Server\r\nrun_id:{id}\r\nuptime_in_seconds:{uptime}\r\n"
+    )))
 }
 
 /// What HELLO answers.
