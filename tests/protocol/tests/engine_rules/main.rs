@@ -13,7 +13,6 @@
 mod base;
 mod engine;
 mod play;
-mod tasks;
 
 use crosslock_protocol::corpus::{of_all, play_all};
 use crosslock_protocol::random::{play_random, steps_done};
