@@ -44,7 +44,7 @@ fn inboxes_that_are_killed_all_the_time_cause_no_storm_of_commands() {
     let (_, guard) = holder(&server);
     let lock = Locker::open(&server.url()).unwrap();
     let waiter = waiting(&lock, "a");
-    wait_for_inboxes(&server, 1);
+    wait_until("an inbox", PATIENCE, || inboxes(&server) == 1);
     let before = server.command_calls("evalsha");
     let begun = Instant::now();
     eventually(millis(2_000), || {
