@@ -64,19 +64,6 @@ impl Key {
     ];
 }
 
-impl Call {
-    /// Who asks, in which mode and for how long; a release asks for no time.
-    pub fn asker(self) -> Option<(Owner, Mode, Ticks)> {
-        match self {
-            Call::Acquire(ask) => Some((ask.owner, ask.mode, ask.ttl)),
-            Call::Renew(ask) | Call::Downgrade { ask, .. } => Some((ask.owner, ask.mode, ask.ttl)),
-            Call::Release(ask) => Some((ask.owner, ask.mode, 0)),
-            Call::Adopt(ask) => Some((ask.owner, ask.mode, ask.ttl)),
-            Call::Permits | Call::Break => None,
-        }
-    }
-}
-
 impl Names {
     pub const fn one(first: u8) -> Self {
         Names { first, count: 1 }

@@ -3,7 +3,7 @@
 mod play;
 mod replayer;
 
-use crosslock_protocol::corpus::{of_all, of_scripts, play_all};
+use crosslock_protocol::corpus::{all, play_all};
 use crosslock_protocol::random::{play_random, steps_done};
 use crosslock_protocol::steps::{NAMES, Sequence, of_one_name, of_several_names};
 use proptest::strategy::Strategy;
@@ -32,8 +32,7 @@ fn any_sequence_on_several_names_agrees_with_the_model() {
 #[test]
 fn named_sequences_go_as_they_are_written() {
     let mut replayer = Replayer::start(NAMES.into());
-    let all: Vec<_> = of_all().into_iter().chain(of_scripts()).collect();
-    play_all(&all, |named| {
+    play_all(&all(), |named| {
         named.play(&mut Play::new(&named.claims, &mut replayer))
     });
 }
