@@ -3,10 +3,7 @@
 use super::adopt::adopt_all;
 use super::release::Released;
 use super::several::{acquire_all, release_all, renew_all};
-use super::{
-    Acquire, Acquired, Adopt, Broke, Mode, Name, Owner, Release, Renew, Renewed, Server, Ticks,
-    Token,
-};
+use super::{Acquire, Acquired, Adopt, Broke, Name, Release, Renew, Renewed, Server, Token};
 
 /// A script and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
