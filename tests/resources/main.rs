@@ -102,15 +102,6 @@ fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
     assert!(child.wait(PATIENCE).success());
 }
 
-#[test]
-fn nothing_of_a_closed_locker_stays() {
-    let server = RedisServer::start();
-    assert_ends(start("closes with many locks", &server.url()));
-    wait_until("all to be released", PATIENCE, || {
-        server.keys().iter().all(|key| key.ends_with(":fence"))
-    });
-}
-
 // Threads
 
 #[test]
