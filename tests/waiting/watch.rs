@@ -5,8 +5,6 @@ use crosslock::{LockGuard, Locker};
 use super::PATIENCE;
 use support::{RedisServer, wait_until};
 
-pub(crate) const FENCE: &str = "{crosslock:a}:fence";
-
 /// So many wait for "a".
 #[track_caller]
 pub(crate) fn wait_for_line(server: &RedisServer, length: usize) {
