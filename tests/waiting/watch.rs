@@ -8,8 +8,7 @@ use support::{RedisServer, wait_until};
 /// So many wait for "a".
 #[track_caller]
 pub(crate) fn wait_for_line(server: &RedisServer, length: usize) {
-    let what = format!("a line of {length}");
-    wait_until(&what, PATIENCE, || {
+    wait_until("the line", PATIENCE, || {
         server.query::<usize>(&["LLEN", "{crosslock:a}:queue"]) == length
     });
 }
