@@ -4,10 +4,10 @@
 #   ./tests/install.sh PACKAGE...
 #
 # Debian asks /usr/sbin/policy-rc.d before it starts a service. While this script runs there is one that forbids all.
-# If the machine has one of its own, that one stays, and decides. CROSSLOCK_TEST_POLICY names another file, for tests.
+# If the machine has one of its own, that one stays, and decides.
 set -eu
 
-policy="${CROSSLOCK_TEST_POLICY:-/usr/sbin/policy-rc.d}"
+policy=/usr/sbin/policy-rc.d
 made_here='Made by tests/install.sh of crosslock, which removes it when the packages are installed.'
 
 # One run at a time, so that none removes the policy of another.

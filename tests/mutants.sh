@@ -138,7 +138,7 @@ arguments_of() {
     lib) echo "-p crosslock --all-features --lib" ;;
     local_queue) echo "-p crosslock-local-queue --test local_queue" ;;
     cli) echo "-p crosslock-cli --test cli" ;;
-    engine_rules | scripts) echo "-p crosslock-protocol --test $1" ;;
+    scripts) echo "-p crosslock-protocol --test scripts" ;;
     *) echo "-p crosslock-tests --all-features --test $1" ;;
   esac
 }

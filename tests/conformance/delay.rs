@@ -176,6 +176,11 @@ pub(crate) fn task_is_buried_after_its_last_try_and_kicked(place: &Place) {
     let buried = queue.buried(10).unwrap();
     assert_eq!(buried[0].last_error.as_deref(), Some("no"));
     assert!(queue.buried(0).unwrap().is_empty());
+    let entry = queue.entry(&id).if_exists(IfExists::Reset);
+    assert!(entry.insert(&2).unwrap());
+    let task = take(&queue);
+    assert_eq!((*task, Task::attempt(&task)), (1, 1));
+    Task::bury(task, "no").unwrap();
     assert!(queue.remove(&id).unwrap());
     assert_eq!(counts(&queue), [0; 4]);
 }
@@ -194,9 +199,12 @@ pub(crate) fn task_of_a_vanished_worker_runs_again_when_its_lease_ends(place: &P
     assert!(Task::fencing_token(&second) > token);
     let refused = Task::done(first).unwrap_err();
     assert!(matches!(refused, Error::Lost { .. }), "{refused}");
-    // The second has it still.
+    // The second has it still, and gives it back.
     Task::lease(&second).verify().unwrap();
-    Task::done(second).unwrap();
+    Task::retry_in(second, NOW).unwrap();
+    let third = take(&queue);
+    assert!(!Task::lease(&third).was_abandoned() && Task::attempt(&third) == 3);
+    Task::done(third).unwrap();
 }
 
 pub(crate) fn values_that_do_not_fit_are_refused_or_buried(place: &Place) {

@@ -25,8 +25,8 @@ pub(super) fn reader_passes_a_waiting_writer(place: &Place, prefer: Prefer) -> b
     })
 }
 
-/// Whether those that wait to read go in before a writer that has waited for longer, when a writer leaves.
-fn readers_go_first(place: &Place, prefer: Prefer) -> bool {
+/// Whether those that wait to read go in before a writer that has waited for longer, when a writer leaves, or reads on.
+fn readers_go_first(place: &Place, prefer: Prefer, reads_on: bool) -> bool {
     let lock = || place.builder().prefer(prefer).build().unwrap();
     let guard = place.write("a").unwrap();
     let token = |guard: LockGuard| guard.fencing_token();
@@ -35,7 +35,10 @@ fn readers_go_first(place: &Place, prefer: Prefer) -> bool {
         look_until(place, "a", |seen| seen.waiters.len() == 1);
         let readers = [(); 2].map(|()| scope.spawn(|| token(lock().read("a").unwrap())));
         look_until(place, "a", |seen| seen.waiters.len() == 3);
-        guard.unlock().unwrap();
+        match reads_on {
+            true => drop(guard.downgrade().unwrap()),
+            false => guard.unlock().unwrap(),
+        }
         let wrote = writer.join().unwrap();
         let read = readers.map(|reader| reader.join().unwrap() < wrote);
         assert_eq!(read[0], read[1], "readers go in together");
@@ -50,7 +53,9 @@ pub(crate) fn those_are_let_in_first_who_are_preferred(place: &Place) {
         (Prefer::Readers, true, true),
     ] {
         assert_eq!(reader_passes_a_waiting_writer(place, prefer), passes);
-        assert_eq!(readers_go_first(place, prefer), first, "{prefer:?}");
+        for reads_on in [false, true] {
+            assert_eq!(readers_go_first(place, prefer, reads_on), first);
+        }
     }
 }
 

@@ -61,7 +61,6 @@ const ROLES: &[Role] = &[
     #[cfg(all(feature = "file", feature = "value"))]
     ("plays", strace::play),
     ("holds many locks", resources::hold_many),
-    ("closes with many locks", resources::close_with_many),
     ("counts the threads of a loop", resources::loop_and_count),
     (
         "drops while a renewal hangs",

@@ -1,7 +1,5 @@
 //! What locks cost in a process, counted in one that does nothing else: threads, sockets, files and memory.
 
-use std::thread;
-
 use crosslock::LockGuard;
 
 use super::*;
@@ -60,27 +58,6 @@ pub(crate) fn hold_many() {
     say("clean");
     // The parent looks at the server while this process lives.
     hear();
-}
-
-pub(crate) fn close_with_many() {
-    let sockets_before = sockets();
-    let lock = Locker::builder(&arg(URL)).build().unwrap();
-    let guards = take_many(&lock, LOCKS);
-    let waiters: Vec<_> = (0..20)
-        .map(|n| {
-            let lock = lock.clone();
-            thread::spawn(move || lock.lock(&n.to_string()).map(drop))
-        })
-        .collect();
-    let watch = Stopwatch::start();
-    lock.close();
-    watch.assert_within(Duration::from_millis(500));
-    for waiter in waiters {
-        assert!(waiter.join().unwrap().is_err());
-    }
-    assert!(guards.iter().all(|guard| guard.lost().try_recv().is_ok()));
-    drop((guards, lock));
-    assert_clean(LOCKS, sockets_before);
 }
 
 pub(crate) fn loop_and_count() {

@@ -1,6 +1,5 @@
 //! Calls: those that get the lock at once, those that wait, and those that wait in vain.
 
-use std::collections::BTreeSet;
 use std::thread;
 
 use crosslock::{CancelToken, LockGuard, Result};
@@ -98,61 +97,4 @@ fn call_that_waited_in_vain_gave_up_with_its_error() {
         let told = &kept.of("vain")[1];
         assert!(told.contains(expected), "{told}");
     }
-}
-
-const THREADS: u64 = 8;
-const NAMES: [&str; 3] = ["storm-1", "storm-2", "storm-3"];
-/// Some holders are slower than this.
-const LEASE: Duration = Duration::from_millis(100);
-
-/// Holders that are lost, or are handed leases over; callers that give up.
-fn work(locker: &Locker, number: u64) {
-    let mut random = fastrand::Rng::with_seed(number);
-    for call in 0..60 {
-        let name = NAMES[random.usize(..NAMES.len())];
-        let patience = Duration::from_micros(random.u64(..3_000));
-        let guard = match (call == 49, random.u8(..3)) {
-            (true, _) | (_, 0) => Some(locker.lock(name).unwrap()),
-            (_, 1) => locker.try_lock(name).unwrap(),
-            _ => locker.try_lock_for(name, patience).unwrap(),
-        };
-        if call == 49 {
-            thread::sleep(LEASE);
-        }
-        drop(guard);
-    }
-}
-
-/// In memory, where no call fails on a busy machine because its answer is late.
-#[test]
-fn all_that_began_has_ended() {
-    let (locker, kept) = observed("memory:", |builder| builder.ttl(LEASE).renew(false));
-    thread::scope(|scope| {
-        (0..THREADS).for_each(|number| {
-            _ = scope.spawn({
-                let locker = &locker;
-                move || work(locker, number)
-            })
-        });
-    });
-    let mut lost = 0;
-    for name in NAMES {
-        let told = kept.of(name);
-        let count = |what: &str| told.iter().filter(|told| told.contains(what)).count();
-        lost += count("Lost {");
-        let waits = count("Waiting {");
-        assert!(waits > 0, "that was no storm");
-        assert_eq!(waits, count("GaveUp {") + count("was_waiting: true"));
-        let mut held = BTreeSet::new();
-        for told in told.iter().filter(|told| told.contains(" token: ")) {
-            let token = field(told, "token");
-            let is_new = match told.starts_with("Acquired") {
-                true => held.insert(token),
-                false => held.remove(token),
-            };
-            assert!(is_new, "{told}");
-        }
-        assert!(held.is_empty(), "{held:?}");
-    }
-    assert!(lost > 0, "none was lost");
 }

@@ -1,4 +1,4 @@
-//! Values, readers, permits and several names on a server: what they cost, and late copies of their requests.
+//! Locks, values, readers, permits and several names on a server: what they cost, and late copies of their requests.
 
 #![cfg(all(feature = "redis", feature = "value"))]
 
@@ -23,7 +23,8 @@ fn each_operation_is_so_many_scripts() {
     let proxy = Proxy::start(server.addr());
     let lock = Locker::open(&proxy.url()).unwrap();
     let names: Vec<_> = (0..20).map(|n| n.to_string()).collect();
-    let operations: [(&str, u64, &dyn Fn()); 7] = [
+    let operations: [(&str, u64, &dyn Fn()); 8] = [
+        ("a lock", 2, &|| lock.lock(NAME).unwrap().unlock().unwrap()),
         ("a value is changed", 2, &|| {
             let mut guard = lock.mutex(NAME, 0u64).unwrap().lock().unwrap();
             *guard += 1;
@@ -55,6 +56,32 @@ fn each_operation_is_so_many_scripts() {
         assert_eq!(server.command_calls("evalsha"), scripts, "{what}");
         assert_eq!(proxy.requests() - before, scripts, "{what}");
     }
+}
+
+#[test]
+fn attempt_on_a_taken_lock_is_one_command_of_another_locker_and_local_questions_are_none() {
+    let server = RedisServer::start();
+    let proxy = Proxy::start(server.addr());
+    let [lock, other] = [(); 2].map(|()| Locker::open(&proxy.url()).unwrap());
+    other.lock("other").unwrap().unlock().unwrap();
+    let guard = lock.lock("a").unwrap();
+    // The server knows the script from now on.
+    guard.verify().unwrap();
+    let before = proxy.requests();
+    for lock in [&lock, &lock.clone()] {
+        assert!(lock.try_lock("a").unwrap().is_none());
+        let timeout = Duration::from_millis(20);
+        assert!(lock.try_lock_for("a", timeout).unwrap().is_none());
+    }
+    assert!(guard.is_held() && guard.check().is_ok() && guard.lost().is_empty());
+    assert!(guard.remaining() > Duration::ZERO && !guard.was_abandoned());
+    assert_eq!(proxy.requests(), before);
+    // The guard's renewal is seconds away.
+    for _ in 0..10 {
+        assert!(other.try_lock("a").unwrap().is_none());
+    }
+    guard.verify().unwrap();
+    assert_eq!(proxy.requests() - before, 11);
 }
 
 #[test]

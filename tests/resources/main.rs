@@ -1,10 +1,8 @@
-//! What locks cost: commands, threads, sockets, memory and keys; and that nothing of it stays behind.
+//! What locks cost: threads, sockets, memory and keys; and that nothing of it stays behind.
 //!
 //! Whatever is counted in a process is counted in one of its own.
 
 #![cfg(all(target_os = "linux", feature = "redis"))]
-
-mod commands;
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,8 +14,6 @@ use support::{Child, Fault, Proxy, RedisServer, Stopwatch, wait_until};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
-
-// Many locks
 
 /// As many as the helper takes.
 const LOCKS: usize = 1000;
@@ -101,17 +97,6 @@ fn thousand_locks_are_held_for_several_ttls_and_leave_nothing_behind() {
     child.hang_up();
     assert!(child.wait(PATIENCE).success());
 }
-
-#[test]
-fn nothing_of_a_closed_locker_stays() {
-    let server = RedisServer::start();
-    assert_ends(start("closes with many locks", &server.url()));
-    wait_until("all to be released", PATIENCE, || {
-        server.keys().iter().all(|key| key.ends_with(":fence"))
-    });
-}
-
-// Threads
 
 #[test]
 fn locks_in_a_loop_share_one_renewal_thread() {

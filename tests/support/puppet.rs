@@ -95,10 +95,6 @@ impl Puppet {
         }
     }
 
-    pub fn has_said_that_it_holds(&mut self) -> bool {
-        self.0.has_said("done token")
-    }
-
     #[track_caller]
     pub fn unlock(&mut self) {
         self.tell("unlock");

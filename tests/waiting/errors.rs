@@ -25,26 +25,12 @@ fn waiter_whose_rights_are_taken_away_ends_with_denied_and_blocks_nobody_for_lon
 }
 
 #[test]
-fn key_of_another_type_ends_the_wait_with_conflict() {
-    let server = RedisServer::start();
-    let (_, guard) = holder(&server);
-    let builder = Locker::builder(&server.url()).ttl(millis(600));
-    let other = builder.build().unwrap();
-    let waiter = waiting(&other, "a");
-    wait_for_line(&server, 1);
-    server.query::<()>(&["SET", FENCE, "no counter"]);
-    let error = waiter.outcome().unwrap_err();
-    assert!(matches!(error, Error::Conflict { .. }), "{error}");
-    drop(guard);
-}
-
-#[test]
 fn inboxes_that_are_killed_all_the_time_cause_no_storm_of_commands() {
     let server = RedisServer::start();
     let (_, guard) = holder(&server);
     let lock = Locker::open(&server.url()).unwrap();
     let waiter = waiting(&lock, "a");
-    wait_for_inboxes(&server, 1);
+    wait_until("an inbox", PATIENCE, || inboxes(&server) == 1);
     let before = server.command_calls("evalsha");
     let begun = Instant::now();
     eventually(millis(2_000), || {

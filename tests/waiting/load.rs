@@ -57,7 +57,7 @@ fn channel_is_given_up_when_nobody_waits_and_heard_again_when_somebody_does() {
         wait_until_heard(&server, namespace, "a");
         waiter
     };
-    let pass_on = |guard: LockGuard, waiter: &Pending<LockGuard>| {
+    let pass_on = |guard: LockGuard, waiter: &Pending| {
         guard.unlock().unwrap();
         waiter.result().unlock().unwrap();
     };

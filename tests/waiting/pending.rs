@@ -8,44 +8,35 @@ use support::{Thread, wait_until};
 
 use super::PATIENCE;
 
-/// What a call in a thread of its own will give.
-pub(crate) struct Pending<T> {
-    pub(crate) outcome: Receiver<Result<T>>,
+/// What a call of `lock` in a thread of its own will give.
+pub(crate) struct Pending {
+    pub(crate) outcome: Receiver<Result<LockGuard>>,
     pub(crate) thread: Thread,
 }
 
 /// A call of `lock` in a thread of its own.
-pub(crate) fn waiting(lock: &Locker, name: &str) -> Pending<LockGuard> {
-    let name = name.to_owned();
-    calling(lock, move |lock| lock.lock(&name))
-}
-
-/// Any call in a thread of its own.
-pub(crate) fn calling<T: Send + 'static>(
-    lock: &Locker,
-    call: impl FnOnce(&Locker) -> Result<T> + Send + 'static,
-) -> Pending<T> {
+pub(crate) fn waiting(lock: &Locker, name: &str) -> Pending {
     let (tell, outcome) = mpsc::channel();
     let (identify, identity) = mpsc::channel();
-    let lock = lock.clone();
+    let (lock, name) = (lock.clone(), name.to_owned());
     thread::spawn(move || {
         identify.send(Thread::current()).unwrap();
         // Nobody listens when the test has failed.
-        let _ = tell.send(call(&lock));
+        let _ = tell.send(lock.lock(&name));
     });
     let thread = identity.recv().unwrap();
     Pending { outcome, thread }
 }
 
-impl<T> Pending<T> {
+impl Pending {
     #[track_caller]
-    pub(crate) fn outcome(&self) -> Result<T> {
+    pub(crate) fn outcome(&self) -> Result<LockGuard> {
         let outcome = self.outcome.recv_timeout(PATIENCE);
         outcome.expect("it never returned")
     }
 
     #[track_caller]
-    pub(crate) fn result(&self) -> T {
+    pub(crate) fn result(&self) -> LockGuard {
         self.outcome().unwrap()
     }
 
@@ -58,7 +49,7 @@ impl<T> Pending<T> {
 
 /// So many calls of `lock`, which stand in the local queue in this order: the lock is held by this locker, or another
 /// thread asks for it.
-pub(crate) fn queued(lock: &Locker, name: &str, count: usize) -> Vec<Pending<LockGuard>> {
+pub(crate) fn queued(lock: &Locker, name: &str, count: usize) -> Vec<Pending> {
     let one = |_| {
         let one = waiting(lock, name);
         one.wait_until_asleep();

@@ -5,30 +5,18 @@ use crosslock::{LockGuard, Locker};
 use super::PATIENCE;
 use support::{RedisServer, wait_until};
 
-pub(crate) const FENCE: &str = "{crosslock:a}:fence";
-pub(crate) const QUEUE: &str = "{crosslock:a}:queue";
-
-/// The owners that wait for "a", first come first.
-pub(crate) fn line(server: &RedisServer) -> Vec<String> {
-    server.query(&["LRANGE", QUEUE, "0", "-1"])
-}
-
+/// So many wait for "a".
 #[track_caller]
 pub(crate) fn wait_for_line(server: &RedisServer, length: usize) {
-    let what = format!("a line of {length}");
-    wait_until(&what, PATIENCE, || line(server).len() == length);
+    wait_until("the line", PATIENCE, || {
+        server.query::<usize>(&["LLEN", "{crosslock:a}:queue"]) == length
+    });
 }
 
 /// How many inboxes are open.
 pub(crate) fn inboxes(server: &RedisServer) -> usize {
     let clients: String = server.query(&["CLIENT", "LIST", "TYPE", "pubsub"]);
     clients.lines().count()
-}
-
-#[track_caller]
-pub(crate) fn wait_for_inboxes(server: &RedisServer, count: usize) {
-    let what = format!("{count} inboxes");
-    wait_until(&what, PATIENCE, || inboxes(server) == count);
 }
 
 /// Waits until somebody waits for a name who will be heard.

@@ -1,5 +1,4 @@
-//! What is forgotten: the rules that memory shares with the scripts are in `tests/protocol/corpus` and
-//! `tests/conformance`.
+//! What is forgotten: `tests/conformance` has the rules that memory shares with the other engines.
 
 use super::*;
 use crate::base::claim::{Claim, Mode};

@@ -4,6 +4,5 @@
 
 pub mod corpus;
 pub mod players;
-pub mod random;
 pub mod server;
 pub mod steps;

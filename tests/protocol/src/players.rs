@@ -14,12 +14,12 @@ pub struct Players {
 }
 
 #[derive(Clone, Copy)]
-pub struct Player {
-    pub claim: Claim,
+struct Player {
+    claim: Claim,
     /// As it is held: who has turned its lease into one that reads has another then.
-    pub held_as: Mode,
+    held_as: Mode,
     /// The last one that it was told.
-    pub token: Option<Token>,
+    token: Option<Token>,
 }
 
 impl Players {
@@ -36,14 +36,8 @@ impl Players {
         }
     }
 
-    pub fn get(&self, owner: Owner) -> Player {
+    fn get(&self, owner: Owner) -> Player {
         self.owners[usize::from(owner)]
-    }
-
-    /// It has nothing that it knows of.
-    pub fn forget(&mut self, owner: Owner) {
-        let player = &mut self.owners[usize::from(owner)];
-        (player.token, player.held_as) = (None, player.claim.mode.held());
     }
 
     /// What is asked for by a step that is a call, where that can be asked for.

@@ -1,49 +1,11 @@
-//! Servers that answer, but have no time: they run a script, load their data, or miss others.
+//! A server that answers, but has no time: it loads its data.
 
 use std::thread;
 
-use crosslock::{Error, Locker};
-use redis::cmd;
+use crosslock::Locker;
 
 use super::*;
-use support::{Proxy, RedisServer, wait_until};
-
-#[test]
-fn lock_rides_over_a_busy_script() {
-    let server = RedisServer::builder()
-        .config("lua-time-limit", "20")
-        .start();
-    let proxy = Proxy::start(server.addr());
-    let locker = open(&proxy.url());
-    let guard = held(&locker);
-    let (mut busy, mut admin) = (server.connection(), server.connection());
-    thread::scope(|scope| {
-        let script = scope.spawn(move || {
-            let mut eval = cmd("EVAL");
-            eval.arg("while true do end").arg(0).exec(&mut busy)
-        });
-        wait_until("the server to be busy", PATIENCE, || {
-            let ping = cmd("PING").exec(&mut admin);
-            ping.is_err_and(|error| error.code() == Some("BUSY"))
-        });
-        let failed = [guard.verify(), locker.try_lock("other").map(drop)];
-        for error in failed.map(Result::unwrap_err) {
-            assert!(matches!(error, Error::Unavailable { .. }), "{error}");
-            assert!(shown(&error).contains("BUSY"), "{error}");
-        }
-        let waiter = scope.spawn(|| locker.lock("other").unwrap());
-        let requests = proxy.requests();
-        wait_until("some attempts", PATIENCE, || {
-            proxy.requests() > requests + 2
-        });
-        assert!(!waiter.is_finished());
-        cmd("SCRIPT").arg("KILL").exec(&mut admin).unwrap();
-        script.join().unwrap().unwrap_err();
-        waiter.join().unwrap().unlock().unwrap();
-    });
-    guard.unlock().unwrap();
-    assert_released(&server);
-}
+use support::{RedisServer, wait_until};
 
 #[test]
 fn server_that_loads_its_data_is_waited_for_and_opening_says_so() {

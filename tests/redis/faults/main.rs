@@ -11,7 +11,6 @@ mod late_requests;
 mod refusals;
 mod rights;
 mod roles;
-mod standstills;
 mod tls;
 
 use std::time::{Duration, Instant};

@@ -4,7 +4,6 @@
 
 mod denials;
 mod hand_off;
-mod leases;
 
 use std::time::Duration;
 

@@ -61,21 +61,3 @@ impl Tasks {
             .collect()
     }
 }
-
-/// What the scripts are compared by.
-#[cfg(test)]
-#[allow(dead_code, reason = "`tests/protocol` has this file, too, and uses it")]
-impl Tasks {
-    /// Who waits, and what each was told: `-`, `c`, or until when to sleep.
-    pub(crate) fn shown_line(&self) -> Vec<(Arc<str>, String)> {
-        let told = |told| match told {
-            super::Told::Nothing => "-".to_owned(),
-            super::Told::Called => "c".to_owned(),
-            super::Told::Sleep(until) => until.to_string(),
-        };
-        self.line
-            .iter()
-            .map(|one| (one.owner.clone(), told(one.told)))
-            .collect()
-    }
-}

@@ -49,21 +49,10 @@ pub struct After<'a> {
     pub names: &'a [Name],
 }
 
-/// What holds at every place.
-pub fn of_all() -> Vec<Named> {
-    in_folder("all")
-}
-
-/// What only servers know: inboxes, heartbeats, late copies, keys that are lost, values.
-pub fn of_scripts() -> Vec<Named> {
-    in_folder("scripts")
-}
-
-fn in_folder(name: &str) -> Vec<Named> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(name);
-    let files = folder.read_dir().expect("a folder of the corpus");
+/// All of them.
+pub fn all() -> Vec<Named> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let files = corpus.read_dir().expect("the corpus");
     let texts = files.map(|file| fs::read_to_string(file.expect("a file").path()).expect("text"));
     texts.flat_map(|text| parse::sequences(&text)).collect()
 }

@@ -3,10 +3,7 @@
 use super::adopt::adopt_all;
 use super::release::Released;
 use super::several::{acquire_all, release_all, renew_all};
-use super::{
-    Acquire, Acquired, Adopt, Broke, Mode, Name, Owner, Release, Renew, Renewed, Server, Ticks,
-    Token,
-};
+use super::{Acquire, Acquired, Adopt, Broke, Name, Release, Renew, Renewed, Server, Token};
 
 /// A script and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,19 +59,6 @@ impl Key {
         Key::Shares,
         Key::Value,
     ];
-}
-
-impl Call {
-    /// Who asks, in which mode and for how long; a release asks for no time.
-    pub fn asker(self) -> Option<(Owner, Mode, Ticks)> {
-        match self {
-            Call::Acquire(ask) => Some((ask.owner, ask.mode, ask.ttl)),
-            Call::Renew(ask) | Call::Downgrade { ask, .. } => Some((ask.owner, ask.mode, ask.ttl)),
-            Call::Release(ask) => Some((ask.owner, ask.mode, 0)),
-            Call::Adopt(ask) => Some((ask.owner, ask.mode, ask.ttl)),
-            Call::Permits | Call::Break => None,
-        }
-    }
 }
 
 impl Names {

@@ -42,13 +42,6 @@ impl Name {
         }
     }
 
-    /// Whether an owner has it, alone or with others.
-    pub fn is_held_by(&self, owner: Owner) -> bool {
-        let mut shares = self.live_shares();
-        let shares = shares.any(|share| share.owner == owner && !share.kept);
-        shares || self.owner() == Some(owner)
-    }
-
     /// All that have it, alone or with others.
     pub fn holders(&self) -> Vec<Owner> {
         let mut holders = Vec::new();

@@ -94,17 +94,6 @@ impl<S: Service> Desk<S> {
         }
     }
 
-    /// One of the service's own.
-    ///
-    /// # Panics
-    ///
-    /// If it has none of that name.
-    pub fn own_fault(&mut self, at: Host, name: &str) {
-        let mut all = self.service.own_faults().iter();
-        let which = all.position(|one| *one == name).expect("a fault");
-        self.fault(at, Fault::Own(which));
-    }
-
     pub fn connect(&mut self, at: Host) -> Connection {
         let connection = self.hosts.len() as Connection + 1;
         self.hosts.insert(connection, at);
