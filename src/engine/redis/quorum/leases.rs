@@ -3,7 +3,7 @@
 use super::Quorum;
 use super::round::Said;
 use crate::base::{Deadline, Ending, Result, Token};
-use crate::engine::heartbeat::IfTaken;
+use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::redis::{failure::Failure, leases::worst, script::Call};
 use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 
@@ -12,6 +12,8 @@ use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 pub(super) struct Votes {
     done: Vec<(usize, Done)>,
     gone: Vec<(usize, Gone)>,
+    /// How many don't have it, which were started a short while ago: it may be lost there, and nowhere else.
+    abstained: usize,
     failed: Option<Failure>,
 }
 
@@ -29,9 +31,9 @@ impl Quorum {
             Change::GiveAway => Ok(Outcome::DONE),
             Change::Renew | Change::Verify | Change::Release(_) => {
                 let all = 0..self.nodes.all.len();
-                let votes = self.votes(request, change, all, deadline);
-                if change_renews(change) && votes.done.len() >= self.nodes.majority() {
-                    self.take_again(request, &votes, deadline);
+                let mut votes = self.votes(request, change, all, deadline);
+                if matches!(change, Change::Renew) && votes.gone.len() <= self.nodes.minority() {
+                    self.take_again(request, &mut votes, deadline);
                 }
                 self.outcome(request, change, votes)
             }
@@ -65,11 +67,12 @@ impl Quorum {
         deadline: &Deadline,
         meaning: impl Fn(crate::engine::redis::server::Answer) -> Result<Outcome>,
     ) -> Votes {
-        let (majority, all) = (self.nodes.majority(), self.nodes.all.len());
+        let (majority, minority) = (self.nodes.majority(), self.nodes.minority());
         let mut votes = Votes::default();
         self.nodes.round(calls, deadline, |at, said: Said| {
             match said.map(&meaning) {
                 Ok(Ok(Outcome::Done(done))) => votes.done.push((at, done)),
+                Ok(Ok(Outcome::Gone(_))) if !self.nodes.all[at].votes() => votes.abstained += 1,
                 Ok(Ok(Outcome::Gone(gone))) => votes.gone.push((at, gone)),
                 Ok(Err(error)) => {
                     votes
@@ -80,44 +83,53 @@ impl Quorum {
                     votes.failed.get_or_insert(failed.error);
                 }
             }
-            votes.done.len() >= majority || votes.gone.len() > all - majority
+            votes.done.len() >= majority || votes.gone.len() > minority
         });
         votes
     }
 
     fn outcome(&self, request: Request<'_>, change: Change<'_>, votes: Votes) -> Result<Outcome> {
-        let (majority, all) = (self.nodes.majority(), self.nodes.all.len());
-        let answered = votes.done.len() + votes.gone.len();
+        let (majority, minority) = (self.nodes.majority(), self.nodes.minority());
+        let answered = votes.done.len() + votes.gone.len() + votes.abstained;
+        // Where a majority has nothing of it any more it is released.
+        let is_released = matches!(change, Change::Release(_)) && !votes.done.is_empty();
         if votes.done.len() >= majority {
             return Ok(Outcome::DONE);
         }
-        if votes.gone.len() > all - majority {
+        if votes.gone.len() > minority {
             let gone = votes
                 .gone
                 .into_iter()
                 .map(|(_, gone)| Ok(Outcome::Gone(gone)));
             return worst(gone.collect(), change);
         }
+        if is_released && answered >= majority {
+            return Ok(Outcome::DONE);
+        }
         Err(self.too_few(request.key(), answered, votes.failed))
     }
 
-    /// A lease that only just a majority has is lost with one server more: those that have lost it are asked for it
-    /// again.
-    fn take_again(&self, request: Request<'_>, votes: &Votes, deadline: &Deadline) {
-        let lost = votes
-            .gone
-            .iter()
-            .filter(|(_, gone)| *gone == Gone::NotOwner);
-        let mut calls = self.no_calls();
-        for (at, _) in lost {
-            let call = self
-                .scripts()
-                .acquisition(request, IfTaken::Leave, request.granted);
-            calls[*at] = Some(call);
+    /// Asks those servers for the lease again that don't have it: one that only just a majority has is lost with one
+    /// server more. While it is valid nobody else has had a majority, so what they grant counts.
+    fn take_again(&self, request: Request<'_>, votes: &mut Votes, deadline: &Deadline) {
+        let (scripts, mut calls) = (self.scripts(), self.no_calls());
+        for (at, gone) in &votes.gone {
+            if *gone == Gone::NotOwner && !votes.done.is_empty() {
+                let call = scripts.acquisition(request, IfTaken::Leave, request.granted);
+                calls[*at] = Some(call);
+            }
         }
-        if calls.iter().any(Option::is_some) {
-            self.nodes.round(&calls, deadline, |_, _| false);
+        if calls.iter().all(Option::is_none) {
+            return;
         }
+        self.nodes.round(&calls, deadline, |at, said| {
+            let acquired = said.map(|answer| scripts.acquired(request, answer.value));
+            if let Ok(Ok(Acquired::Granted { .. })) = acquired {
+                votes.gone.retain(|(other, _)| *other != at);
+                votes.done.push((at, Done::default()));
+            }
+            false
+        });
     }
 
     /// Raises the counters of these servers to a token. Says of how many they have it now.
@@ -204,8 +216,4 @@ impl Quorum {
         });
         silent
     }
-}
-
-fn change_renews(change: Change<'_>) -> bool {
-    matches!(change, Change::Renew)
 }

@@ -57,9 +57,13 @@ impl Node {
 
     /// Whether it is likely to answer, and may vote.
     pub(super) fn is_up(&self) -> bool {
-        let health = self.health.lock();
-        let votes = health.votes_from.is_none_or(|from| from <= time::now());
-        health.failed.is_none() && votes
+        self.votes() && self.health.lock().failed.is_none()
+    }
+
+    /// Whether it was started long enough ago. What it doesn't have says nothing before.
+    pub(super) fn votes(&self) -> bool {
+        let from = self.health.lock().votes_from;
+        from.is_none_or(|from| from <= time::now())
     }
 
     pub(super) fn answered(&self) {
@@ -173,6 +177,11 @@ impl Nodes {
     /// How many servers are a majority.
     pub(super) fn majority(&self) -> usize {
         self.all.len() / 2 + 1
+    }
+
+    /// How many can be missing.
+    pub(super) fn minority(&self) -> usize {
+        self.all.len() - self.majority()
     }
 
     /// The first that is up: waiters stand in its queue. Where none is, the first.

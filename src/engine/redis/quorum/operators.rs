@@ -1,6 +1,6 @@
 //! What operators see of a name, and do with it: what a majority says.
 
-use std::mem::discriminant;
+use std::{cmp::Reverse, mem::discriminant};
 
 use ::redis::Value;
 
@@ -47,7 +47,8 @@ impl Quorum {
         Ok(self.of_majority(held))
     }
 
-    /// Those whom so many servers show as holders that a majority may. Each is told with its largest token.
+    /// Those whom so many servers show as holders that a majority may. A server that the owner asked again has counted
+    /// another token for it: the usual one is told, else the smallest.
     fn of_majority(&self, shown: Vec<Vec<Holder>>) -> Vec<Holder> {
         let silent = self.nodes.all.len() - shown.len();
         let all: Vec<_> = shown.into_iter().flatten().collect();
@@ -56,7 +57,11 @@ impl Quorum {
             let same = || all.iter().filter(|one| one.party == holder.party);
             let is_new = holders.iter().all(|one| one.party != holder.party);
             if is_new && same().count() + silent >= self.nodes.majority() {
-                holders.extend(same().max_by_key(|one| one.token).cloned());
+                let usual = |one: &&Holder| {
+                    let count = same().filter(|other| other.token == one.token).count();
+                    (count, Reverse(one.token))
+                };
+                holders.extend(same().max_by_key(usual).cloned());
             }
         }
         holders
@@ -71,15 +76,17 @@ impl Quorum {
         read: impl Fn(Value) -> Option<T>,
     ) -> Result<Vec<T>> {
         let calls: Vec<_> = self.nodes.all.iter().map(|_| Some(call())).collect();
-        let (mut said, mut failed) = (Vec::new(), None);
+        let (mut said, mut abstained, mut failed) = (Vec::new(), 0, None);
         self.nodes.round(&calls, deadline, |at, answer| {
             match answer {
+                // That it has nothing is no news.
+                Ok(_) if !self.nodes.all[at].votes() => abstained += 1,
                 Ok(answer) => said.push((at, read(answer.value))),
                 Err(e) => _ = failed.get_or_insert(e.error),
             }
             false
         });
-        if said.len() < self.nodes.majority() {
+        if said.len() + abstained < self.nodes.majority() || said.is_empty() {
             return Err(self.too_few(key, said.len(), failed));
         }
         said.sort_by_key(|(at, _)| *at);
