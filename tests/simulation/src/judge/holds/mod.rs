@@ -119,6 +119,8 @@ struct Name {
     broken: Vec<(u64, Duration)>,
     /// How many may break it just now.
     breaking: usize,
+    /// Whether those are several.
+    break_together: bool,
 }
 
 static NAMES: Mutex<BTreeMap<String, Name>> = Mutex::new(BTreeMap::new());
@@ -271,7 +273,10 @@ pub fn abandoned(name: &str, is_abandoned: Option<bool>) {
 
 /// An operator is about to break what is held. As long as that isn't over, nobody knows what is.
 pub fn breaking(name: &str) {
-    with(name, |name| name.breaking += 1);
+    with(name, |name| {
+        name.breaking += 1;
+        name.break_together |= name.breaking > 1;
+    });
 }
 
 /// Whether an operator has broken this lease, or may be about to.
@@ -301,6 +306,11 @@ pub fn broke(name: &str, tokens: impl Iterator<Item = u64>) {
                 ..hold
             })
             .collect();
+        // Of a quorum each may have ended a lease at less than a majority, and all of them together at one.
+        if name.break_together && plan().topology == Topology::Quorum {
+            std::mem::forget(std::mem::take(&mut name.holds));
+        }
+        name.break_together &= name.breaking > 0;
     });
 }
 
