@@ -44,7 +44,15 @@ impl Quorum {
         let scripts = self.scripts();
         let end = || (scripts.call("lock/break", &keys.all()[..VALUE], &arguments)).once();
         let held = self.ask_each(key, end, deadline, broken)?;
-        Ok(self.of_majority(held))
+        let mut holders = self.of_majority(held.clone());
+        let is_other = |one: &Holder| holders.iter().all(|known| known.party != one.party);
+        // Whom few servers have shown got the lock meanwhile, or had it at just a majority, and has it no more.
+        if let Some(other) = held.into_iter().flatten().find(is_other) {
+            let now = self.inspect(key, deadline)?.holders;
+            let is_left = now.iter().any(|one| one.party == other.party);
+            holders.extend((!is_left).then_some(other));
+        }
+        Ok(holders)
     }
 
     /// The holder that a majority may show, if there is one; of two, which are before and behind a release that is on

@@ -119,8 +119,6 @@ struct Name {
     broken: Vec<(u64, Duration)>,
     /// How many may break it just now.
     breaking: usize,
-    /// Whether those are several.
-    break_together: bool,
 }
 
 static NAMES: Mutex<BTreeMap<String, Name>> = Mutex::new(BTreeMap::new());
@@ -273,10 +271,7 @@ pub fn abandoned(name: &str, is_abandoned: Option<bool>) {
 
 /// An operator is about to break what is held. As long as that isn't over, nobody knows what is.
 pub fn breaking(name: &str) {
-    with(name, |name| {
-        name.breaking += 1;
-        name.break_together |= name.breaking > 1;
-    });
+    with(name, |name| name.breaking += 1);
 }
 
 /// Whether an operator has broken this lease, or may be about to.
@@ -306,11 +301,12 @@ pub fn broke(name: &str, tokens: impl Iterator<Item = u64>) {
                 ..hold
             })
             .collect();
-        // Of a quorum each may have ended a lease at less than a majority, and all of them together at one.
-        if name.break_together && plan().topology == Topology::Quorum {
-            std::mem::forget(std::mem::take(&mut name.holds));
+        // A server of a quorum that was asked again tells of another token. When it was broken, nobody knows.
+        if plan().topology == Topology::Quorum && !plan().is_calm() {
+            for hold in &mut name.holds {
+                hold.broken.get_or_insert(Duration::ZERO);
+            }
         }
-        name.break_together &= name.breaking > 0;
     });
 }
 

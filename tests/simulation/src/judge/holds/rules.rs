@@ -141,7 +141,7 @@ pub(super) fn judge_idle(name: &str, call: Call) {
     // second.
     let most = Duration::from_millis(match plan().topology {
         _ if plan().min_replicas > 0 => 1_200,
-        Topology::Etcd | Topology::ZooKeeper => 250,
+        Topology::Quorum | Topology::Etcd | Topology::ZooKeeper => 250,
         _ => 180,
     });
     if is_free && idle > most && plan().tells_deaths() && !waits_for_others && !is_unsure {
