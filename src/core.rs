@@ -175,6 +175,11 @@ impl Core {
         }
     }
 
+    /// Whether some of a lease may still be there when some is lost.
+    pub(crate) fn is_split(&self, lease: &Lease) -> bool {
+        lease.claim.is_multi() || self.engine.capabilities().is_split
+    }
+
     /// Whether a lease ends by itself although its process lives.
     fn leases_end(&self) -> bool {
         self.engine.capabilities().leases_expire || self.options.leases_end()
@@ -273,7 +278,7 @@ impl Core {
             Some(LostReason::NotOwner | LostReason::Broken)
         );
         // Of several names the others may still be there.
-        if !is_gone || lease.claim.is_multi() {
+        if !is_gone || self.is_split(&lease) {
             let release = DeferredRelease::of(lease, self.options.ttl);
             self.deferred.make(release, deadline);
         }

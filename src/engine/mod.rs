@@ -198,6 +198,8 @@ pub(crate) trait Watch: Send {
 /// What an engine can do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capabilities {
+    /// Whether a lease is at several servers: when one has lost it, the others may still have it.
+    pub(crate) is_split: bool,
     /// Whether there are only locks that one holds at once, without a value.
     pub(crate) only_exclusive: bool,
     /// How many names can be had all or none.
@@ -222,6 +224,7 @@ impl Default for Capabilities {
     /// All that there is, with leases that expire.
     fn default() -> Self {
         Capabilities {
+            is_split: false,
             only_exclusive: false,
             most_names: usize::MAX,
             preference: true,

@@ -337,8 +337,7 @@ impl LockGuard {
             Some(reason @ (LostReason::NotOwner | LostReason::Broken)) => Some(reason),
             _ => None,
         };
-        // Of several the others may still be there.
-        if let Some(reason) = gone.filter(|_| !lease.claim.is_multi()) {
+        if let Some(reason) = gone.filter(|_| !self.core.is_split(&lease)) {
             return Ok(Ended::Lost(reason));
         }
         let release = Release {

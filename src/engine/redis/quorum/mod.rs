@@ -198,6 +198,7 @@ impl Engine for QuorumEngine {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
+            is_split: true,
             only_exclusive: true,
             clock_skew: self.0.clock_skew,
             ..Capabilities::default()

@@ -36,21 +36,32 @@ impl Quorum {
         })
     }
 
-    /// Each server is told once: a second copy would break the lease of the next holder.
+    /// An owner that is granted the lock at the same time may be broken at some servers, and be let in at the others
+    /// behind that. So while one is shown by some alone, all are told again. No copy is sent by itself: that would break
+    /// the lease of the next holder.
     pub(super) fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+        const MOST: usize = 3;
         let keys = Keys::of(key);
         let channel = broken_channel(key.namespace(), None);
         let arguments = [channel.as_bytes()];
         let scripts = self.scripts();
         let end = || (scripts.call("lock/break", &keys.all()[..VALUE], &arguments)).once();
-        let held = self.ask_each(key, end, deadline, broken)?;
-        let mut holders = self.of_majority(held.clone());
-        let is_other = |one: &Holder| holders.iter().all(|known| known.party != one.party);
-        // Whom few servers have shown got the lock meanwhile, or had it at just a majority, and has it no more.
-        if let Some(other) = held.into_iter().flatten().find(is_other) {
-            let now = self.inspect(key, deadline)?.holders;
-            let is_left = now.iter().any(|one| one.party == other.party);
-            holders.extend((!is_left).then_some(other));
+        let mut holders: Vec<Holder> = Vec::new();
+        for _ in 0..MOST {
+            let held = self.ask_each(key, end, deadline, broken)?;
+            let is_of_all = held.iter().all(|of_one| of_one.len() == 1) || held.concat().is_empty();
+            for holder in self
+                .of_majority(held.clone())
+                .into_iter()
+                .chain(held.concat())
+            {
+                if holders.iter().all(|known| known.party != holder.party) {
+                    holders.push(holder);
+                }
+            }
+            if is_of_all {
+                break;
+            }
         }
         Ok(holders)
     }
