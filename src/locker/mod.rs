@@ -43,9 +43,9 @@ pub(crate) mod operate;
 /// | `zk://host[:2181],host[/chroot][?auth=digest:user:password&tick=2s]` | ZooKeeper (3.5.3 and up; feature `zookeeper`); `tick` is the servers' `tickTime` | all clients of that chroot |
 /// | `zks://...[&ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`), at port 2281 if the URL has none; `cert` and `key` are the client's own | all clients of that chroot |
 ///
-/// `rediss`, `valkey` and `valkeys` can stand in place of `redis` before `+sentinel`, `+cluster` and `+quorum`, too. Every
-/// one of these Redis URLs takes `?min_replicas=N&replica_timeout=500ms&clock_skew=10ms`, `redis+quorum://` only the last
-/// of these: see [`min_replicas`](crate::LockerBuilder::min_replicas).
+/// `rediss`, `valkey` and `valkeys` can stand in place of `redis` before `+sentinel`, `+cluster` and `+quorum`, too.
+/// Every one of these Redis URLs takes `?min_replicas=N&replica_timeout=500ms&clock_skew=10ms`, but `redis+quorum://`
+/// only the last of these: see [`min_replicas`](crate::LockerBuilder::min_replicas).
 ///
 /// Write other characters in user, password and path as `%xx`. A part that isn't understood is an error.
 ///
