@@ -105,6 +105,15 @@ impl Core {
         capabilities.check_names(count, self.engine.endpoint())
     }
 
+    /// # Errors
+    ///
+    /// `Unsupported` when the engine has no values.
+    #[cfg(feature = "value")]
+    pub(crate) fn check_values(&self) -> Result<()> {
+        let capabilities = self.engine.capabilities();
+        capabilities.check_values(self.engine.endpoint())
+    }
+
     /// A thread for the lease that is about to be taken, if it will need one.
     pub(crate) fn renewer(&self, key: &Key) -> Result<Option<Renewer>> {
         // What moves the clock renews what is due.

@@ -253,6 +253,14 @@ impl Capabilities {
         Ok(())
     }
 
+    /// Refuses values if the engine at `endpoint` has none.
+    pub(crate) fn check_values(self, endpoint: &str) -> Result<()> {
+        match self.only_exclusive {
+            true => Err(unsupported(endpoint, "values")),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses so many names, all or none, if the engine at `endpoint` can't.
     pub(crate) fn check_names(self, count: usize, endpoint: &str) -> Result<()> {
         if count > self.most_names {

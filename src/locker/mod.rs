@@ -268,6 +268,14 @@ impl Locker {
         self.core.original().claim(&self.namespace, name, mode)
     }
 
+    /// The same of a lock with a value beside it.
+    #[cfg(feature = "value")]
+    pub(crate) fn claim_with_value(&self, name: &str, mode: Mode) -> Result<Claim> {
+        let claim = self.claim(name, mode)?.with_value();
+        self.core.original().check_values()?;
+        Ok(claim)
+    }
+
     /// How its calls take locks.
     pub(crate) fn calls(&self) -> Calls<'_> {
         let core = self.core();

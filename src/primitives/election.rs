@@ -45,7 +45,11 @@ impl Locker {
     /// ```
     pub fn election(&self, name: &str) -> Result<Election> {
         Ok(Election {
-            claim: self.claim(name, Mode::Exclusive)?,
+            // Its record is published beside the lock, and isn't told with it.
+            claim: Claim {
+                has_value: false,
+                ..self.claim_with_value(name, Mode::Exclusive)?
+            },
             locker: self.clone(),
         })
     }

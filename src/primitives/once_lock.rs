@@ -34,7 +34,7 @@ impl Locker {
         T: Serialize + DeserializeOwned,
     {
         Ok(OnceLock {
-            claim: self.claim(name, Mode::Exclusive)?.with_value(),
+            claim: self.claim_with_value(name, Mode::Exclusive)?,
             locker: self.clone(),
             known: Arc::default(),
             of: PhantomData,

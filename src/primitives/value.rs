@@ -259,7 +259,7 @@ pub(crate) type WithValue<T> = (LockGuard, T);
 impl<T: Serialize + DeserializeOwned> ValueLock<T> {
     pub(crate) fn new(locker: &Locker, name: &str, mode: Mode, init: &T) -> Result<Self> {
         Ok(ValueLock {
-            claim: locker.claim(name, mode)?.with_value(),
+            claim: locker.claim_with_value(name, mode)?,
             init: to_json(name, init)?,
             locker: locker.clone(),
             of: PhantomData,

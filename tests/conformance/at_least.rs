@@ -15,7 +15,7 @@ const SHORT: Duration = Duration::from_millis(300);
 
 /// Also where it is dropped, and its locker has gone.
 pub(crate) fn whatever_is_released_early_stays_taken_until_its_time(place: &Place) {
-    all_kinds_at_once(|kind| {
+    all_kinds_at_once(place, |kind| {
         for by_drop in [false, true] {
             let (began, lock) = (Instant::now(), place.other());
             let guard = (kind.take)(&lock, kind.name).unwrap();

@@ -22,7 +22,7 @@ pub(crate) fn waits_for(lock: &Locker) -> LockGuard {
 }
 
 pub(crate) fn broken_lock_is_the_next_holders(place: &Place) {
-    each_kind(|kind| {
+    each_kind(place, |kind| {
         let (name, other) = (kind.name, place.other());
         let beside = kind.is_shared.then_some(&other);
         let lockers = [place as &Locker].into_iter().chain(beside);

@@ -107,6 +107,11 @@ fn pair(name: &str) -> [String; 2] {
 }
 
 impl Kind {
+    /// Whether one holds it at a time.
+    fn is_plain(&self) -> bool {
+        self.is_exclusive && self.name != "write"
+    }
+
     /// All names that it holds.
     pub(crate) fn names(self) -> Vec<String> {
         let mut names = pair(self.name).to_vec();
@@ -115,14 +120,21 @@ impl Kind {
     }
 }
 
-/// Tests each kind on a thread of its name, so that a failure tells which it was.
-pub(crate) fn each_kind(test: impl Fn(Kind) + Sync) {
-    KINDS.iter().for_each(|kind| run(&[*kind], &test));
+/// Tests each kind that a place has on a thread of its name, so that a failure tells which it was.
+pub(crate) fn each_kind(place: &Place, test: impl Fn(Kind) + Sync) {
+    kinds_of(place).iter().for_each(|kind| run(&[*kind], &test));
+}
+
+/// The kinds that a place has.
+pub(crate) fn kinds_of(place: &Place) -> Vec<Kind> {
+    let all = KINDS.into_iter();
+    let is_there = |kind: &Kind| !place.leases.only_exclusive || kind.is_plain();
+    all.filter(is_there).collect()
 }
 
 /// The same with all at once, because the test takes its time.
-pub(crate) fn all_kinds_at_once(test: impl Fn(Kind) + Sync) {
-    run(&KINDS, &test);
+pub(crate) fn all_kinds_at_once(place: &Place, test: impl Fn(Kind) + Sync) {
+    run(&kinds_of(place), &test);
 }
 
 fn run(kinds: &[Kind], test: &(impl Fn(Kind) + Sync)) {
@@ -135,7 +147,7 @@ fn run(kinds: &[Kind], test: &(impl Fn(Kind) + Sync)) {
 }
 
 pub(crate) fn guard_tells_of_its_lock_until_it_is_released(place: &Place) {
-    each_kind(|kind| {
+    each_kind(place, |kind| {
         for by_drop in [false, true] {
             let before = place.lock(kind.name).unwrap().fencing_token();
             let guard = (kind.take)(place, kind.name).unwrap();
@@ -166,7 +178,7 @@ pub(crate) fn guard_tells_of_its_lock_until_it_is_released(place: &Place) {
 }
 
 pub(crate) fn each_call_is_served_when_its_lock_is_free(place: &Place) {
-    all_kinds_at_once(|kind| {
+    all_kinds_at_once(place, |kind| {
         let (name, other) = (kind.name, place.other());
         for lock in [place as &Locker, &other] {
             let calls: [&(dyn Fn() -> Result<Option<LockGuard>> + Sync); 3] = [
@@ -191,7 +203,7 @@ pub(crate) fn each_call_is_served_when_its_lock_is_free(place: &Place) {
 
 pub(crate) fn each_call_ends_in_time(place: &Place) {
     const TIMEOUT: Duration = Duration::from_millis(40);
-    each_kind(|kind| {
+    each_kind(place, |kind| {
         let (name, other) = (kind.name, place.other());
         let guard = (kind.keep_out)(place, name).unwrap();
         for lock in [place as &Locker, &other] {
@@ -211,7 +223,7 @@ pub(crate) fn each_call_ends_in_time(place: &Place) {
 }
 
 pub(crate) fn each_call_tries_a_given_number_of_times(place: &Place) {
-    each_kind(|kind| {
+    each_kind(place, |kind| {
         let hasty = place.builder().attempts(3).build().unwrap();
         let guard = place.lock(kind.name).unwrap();
         let begun = Instant::now();
@@ -231,7 +243,7 @@ pub(crate) fn each_call_tries_a_given_number_of_times(place: &Place) {
 }
 
 pub(crate) fn lease_that_is_not_renewed_is_lost_and_then_the_next_ones(place: &Place) {
-    all_kinds_at_once(|kind| {
+    all_kinds_at_once(place, |kind| {
         let (lock, ttl) = (place.careless(), place.brief());
         let (begun, taking) = (Instant::now(), Stopwatch::start());
         let guard = (kind.take)(&lock, kind.name).unwrap();
@@ -265,7 +277,7 @@ pub(crate) fn lease_that_is_not_renewed_is_lost_and_then_the_next_ones(place: &P
 pub(crate) fn renewal_keeps_each_for_several_ttls(place: &Place) {
     let ttl = place.ttl(Duration::from_millis(600));
     let lock = place.builder().ttl(ttl).build().unwrap();
-    all_kinds_at_once(|kind| {
+    all_kinds_at_once(place, |kind| {
         let watch = Stopwatch::start();
         let names = [kind.name.to_owned(), format!("{}, changed", kind.name)];
         let [plain, changed] = names
@@ -296,7 +308,7 @@ pub(crate) fn renewal_keeps_each_for_several_ttls(place: &Place) {
 }
 
 pub(crate) fn panic_releases_each_and_is_told_of_those_that_are_exclusive(place: &Place) {
-    each_kind(|kind| {
+    each_kind(place, |kind| {
         panics_with(|| (kind.take)(place, kind.name).unwrap());
         for name in kind.names() {
             let next = place.try_lock(&name).unwrap().expect("it was released");
@@ -308,7 +320,7 @@ pub(crate) fn panic_releases_each_and_is_told_of_those_that_are_exclusive(place:
 }
 
 pub(crate) fn what_can_not_be_downgraded_is_released(place: &Place) {
-    each_kind(|kind| {
+    each_kind(place, |kind| {
         let guard = (kind.take)(place, kind.name).unwrap();
         let is_possible = ["lock", "write"].contains(&kind.name);
         match guard.downgrade() {
@@ -323,7 +335,7 @@ pub(crate) fn what_can_not_be_downgraded_is_released(place: &Place) {
 }
 
 pub(crate) fn each_is_passed_on_once_with_a_token_above(place: &Place) {
-    each_kind(|kind| {
+    each_kind(place, |kind| {
         let (guard, other) = ((kind.take)(place, kind.name).unwrap(), place.other());
         let (token, lost) = (guard.fencing_token(), guard.lost().clone());
         let ticket = guard.into_ticket().expect("a ticket");
@@ -354,7 +366,7 @@ pub(crate) fn each_is_passed_on_once_with_a_token_above(place: &Place) {
 }
 
 pub(crate) fn each_call_that_waits_is_cancelled(place: &Place) {
-    each_kind(|kind| {
+    each_kind(place, |kind| {
         ends(place, place.builder(), kind.name, |lock| {
             (kind.take)(lock, kind.name).map(Some)
         });

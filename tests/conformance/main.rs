@@ -274,3 +274,87 @@ at_each! {
     #[cfg(feature = "zookeeper")]
     zookeeper3
 }
+
+// What has only locks that one holds at a time.
+at_each! {
+    {
+        exclusion {
+            namespaces_are_apart
+        }
+        kinds {
+            guard_tells_of_its_lock_until_it_is_released
+            each_call_is_served_when_its_lock_is_free
+            each_call_ends_in_time
+            each_call_tries_a_given_number_of_times
+            lease_that_is_not_renewed_is_lost_and_then_the_next_ones
+            renewal_keeps_each_for_several_ttls
+            panic_releases_each_and_is_told_of_those_that_are_exclusive
+            each_is_passed_on_once_with_a_token_above
+            each_call_that_waits_is_cancelled
+        }
+        waiting {
+            longest_timeout_waits_for_the_release
+        }
+        release {
+            panic_is_told_to_the_thread_that_waits
+            lock_that_is_taken_while_unwinding_is_released_in_order
+            guard_outlives_its_thread_and_its_locker
+        }
+        lease {
+            every_clone_of_the_channel_learns_of_the_loss
+            max_hold_ends_renewal
+            tokens_are_odd_and_increase_from_holder_to_holder
+            ticket_of_another_namespace_is_refused_and_still_good
+            ticket_that_nobody_uses_lasts_for_its_ttl
+        }
+        at_least {
+            whatever_is_released_early_stays_taken_until_its_time
+            last_call_counts
+            panic_frees_it_at_once
+            waiters_get_it_when_its_time_is_over
+        }
+        names {
+            odd_names_are_all_different_locks
+            bad_namespaces_are_rejected
+            values_out_of_range_are_rejected_by_name
+            shortest_ttl_is_that_of_the_engine
+            bounds_themselves_are_accepted
+        }
+        texts {
+            debug_output_hides_owner_and_password
+            errors_name_the_lock_and_hide_owner_and_password
+            diagnosis_has_words_for_each_check_and_leaves_locks_alone
+        }
+        inspect {
+            holder_is_seen
+            kept_lock_is_seen_as_kept_and_listed
+            names_in_use_are_listed
+            prefix_has_no_special_characters
+            each_of_many_names_is_listed_once
+        }
+        break_lock {
+            broken_lock_is_the_next_holders
+            next_renewal_tells_the_holder
+            break_of_a_free_lock_takes_it_from_nobody
+            break_ends_the_time_that_a_lock_is_kept
+            break_keeps_the_order_of_those_who_wait
+        }
+        cancel {
+            later_call_ends_at_once
+            pauses_between_attempts_end
+        }
+        close {
+            locks_are_free_unless_they_are_kept_and_their_guards_know
+            waits_end_in_all_namespaces
+            closed_locker_takes_nothing
+        }
+        several {
+            names_given_twice_are_one
+            wrong_numbers_and_names_are_rejected
+            names_are_texts_of_any_type
+            abandoned_set_is_told_to_the_next_holder_of_each
+        }
+    }
+    #[cfg(feature = "redis")]
+    quorum
+}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crosslock::{Error, LockGuard, Locker, LockerBuilder};
 
 use crate::Place;
-use crate::kinds::{KINDS, SEVERAL};
+use crate::kinds::{SEVERAL, kinds_of};
 use crate::release::assert_free;
 
 /// Names that an engine could mangle, mix up, or take for something else, one a word.
@@ -58,11 +58,11 @@ pub(crate) fn odd_names_are_all_different_locks(place: &Place) {
     names.iter().for_each(|name| assert_free(place, name));
 }
 
-pub(crate) fn names_out_of_bounds_are_rejected_by_every_call(lock: &Locker) {
+pub(crate) fn names_out_of_bounds_are_rejected_by_every_call(place: &Place) {
     let timeout = Duration::from_millis(1);
     for name in [String::new(), "n".repeat(513), "é".repeat(257)] {
-        let mut outcomes = Vec::new();
-        for kind in KINDS.iter().filter(|kind| kind.name != SEVERAL) {
+        let (lock, mut outcomes): (&Locker, _) = (place, Vec::new());
+        for kind in kinds_of(place).iter().filter(|kind| kind.name != SEVERAL) {
             outcomes.extend([
                 (kind.take)(lock, &name).map(drop),
                 (kind.try_once)(lock, &name).map(drop),

@@ -39,6 +39,8 @@ pub(crate) struct Leases {
     early: f64,
     /// So much later than its ttl the engine may take notice of its end.
     late: Duration,
+    /// There are only locks that one holds at a time.
+    pub(crate) only_exclusive: bool,
     /// So many names can be had at once.
     pub(crate) most_names: usize,
     /// A value may have so many bytes.
@@ -52,6 +54,7 @@ impl Leases {
         unit: Duration::from_millis(50),
         early: 0.0,
         late: Duration::ZERO,
+        only_exclusive: false,
         most_names: 100,
         largest_value: 2_800_000,
     };
@@ -62,6 +65,7 @@ impl Leases {
         unit: Duration::from_secs(2),
         early: 0.5,
         late: Duration::from_secs(1),
+        only_exclusive: false,
         most_names: 40,
         largest_value: 700_000,
     };
@@ -72,6 +76,7 @@ impl Leases {
         unit: Duration::from_millis(600),
         early: 0.5,
         late: Duration::from_millis(400),
+        only_exclusive: false,
         most_names: 100,
         // Servers hang up on a request of 1 MB.
         largest_value: 1_000_000,
@@ -206,6 +211,17 @@ impl Place {
         );
         // The suite knows when leases end.
         Place::new(&format!("{}?clock_skew=0ms", set.url()), set)
+    }
+
+    /// Its servers are never started anew.
+    #[cfg(feature = "redis")]
+    pub(crate) fn quorum() -> Self {
+        let set = shared!(Quorum, support::Setup::new().password(PASSWORD).quorum(3));
+        let leases = Leases {
+            only_exclusive: true,
+            ..Leases::EXACT
+        };
+        Place::with(leases, &format!("{}&clock_skew=0ms", set.url("0s")), set)
     }
 
     /// All use one server, each below a root of its own.

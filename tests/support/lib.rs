@@ -42,7 +42,9 @@ pub use process::{Child, hear, helper_in_a_child_of, role, say};
 pub use proxy::{Fault, Proxy};
 pub use resources::{open_files_under, resident_bytes, sockets, threads_named};
 pub use server::RedisServer;
-pub use sets::{Cluster, Member, Migration, Replicated, SentinelSet, Setup, slot_of, valkey};
+pub use sets::{
+    Cluster, Member, Migration, Quorum, Replicated, SentinelSet, Setup, slot_of, valkey,
+};
 pub use stopwatch::{Stopwatch, within};
 pub use threads::{Thread, children};
 pub use zookeeper::{Ensemble, RawSession, ZooKeeper, ZooKeeperKind, ZooKeeperSetup};

@@ -209,6 +209,11 @@ impl Script {
 }
 
 impl Call<'_> {
+    /// Whose call it is, among all scripts of this process.
+    pub(super) fn script_number(&self) -> usize {
+        std::ptr::from_ref(self.script).addr()
+    }
+
     /// The same, but it isn't carried out twice.
     pub(super) fn once(mut self) -> Self {
         self.needs.once = true;

@@ -11,6 +11,7 @@ use ::redis::Value;
 pub(super) use super::connection::Manner;
 use super::connection::{Connection, Connector, Request, Shortfall};
 use super::failure::Failure;
+use super::quorum::voter::Voter;
 use super::script::{Command, SameConnection};
 use super::settings::{Kind, Settings};
 use crate::base::{Cancel, Deadline, sys::sync::Mutex, sys::time};
@@ -26,6 +27,8 @@ pub(super) struct Server {
     pool: Pool<Connection>,
     late: LateQuestions,
     retired: Cancel,
+    /// What it said of itself when it was connected to last, as one of a quorum.
+    voter: Mutex<Option<Voter>>,
 }
 
 /// What a server said.
@@ -51,6 +54,7 @@ impl Server {
             pool: Pool::default(),
             late: LateQuestions::default(),
             retired: Cancel::default(),
+            voter: Mutex::default(),
         })
     }
 
@@ -63,6 +67,7 @@ impl Server {
             pool: self.pool.after_fork(),
             late: self.late.after_fork(),
             retired: Cancel::default(),
+            voter: Mutex::default(),
         }
     }
 
@@ -98,8 +103,16 @@ impl Server {
 
     /// A connection of the caller's own.
     pub(super) fn connect(&self, deadline: &Deadline) -> Result<Connection, Failure> {
-        self.connector
-            .connect(&deadline.within(self.settings.connect_timeout))
+        let deadline = deadline.within(self.settings.connect_timeout);
+        let connection = self.connector.connect(&deadline)?;
+        if let Some(voter) = connection.voter() {
+            *self.voter.lock() = Some(voter);
+        }
+        Ok(connection)
+    }
+
+    pub(super) fn voter(&self) -> Option<Voter> {
+        *self.voter.lock()
     }
 
     /// Sends a command on a connection of its own, the first to this server.

@@ -1,4 +1,4 @@
-//! Several servers that belong together: a master with replicas, a Sentinel set, a cluster.
+//! Several servers that belong together: a master with replicas, a Sentinel set, a cluster, a quorum.
 //!
 //! A [`Setup`] says what they are like. Each server is a [`Member`], which is a [`RedisServer`](super::RedisServer)
 //! that can be killed, stopped and started again by itself. With [`Setup::proxies`] a proxy stands in front of each, at
@@ -8,6 +8,7 @@ mod cluster;
 mod member;
 mod migration;
 mod nodes;
+mod quorum;
 mod replicated;
 mod sentinels;
 mod setup;
@@ -18,6 +19,7 @@ use std::time::Duration;
 pub use cluster::Cluster;
 pub use member::Member;
 pub use migration::Migration;
+pub use quorum::Quorum;
 pub use replicated::Replicated;
 pub use sentinels::SentinelSet;
 pub use setup::Setup;

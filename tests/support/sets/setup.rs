@@ -5,7 +5,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::member::{Kind, Member};
-use super::{Cluster, Replicated, SentinelSet};
+use super::{Cluster, Quorum, Replicated, SentinelSet};
 use crate::builder::Builder;
 use crate::{admin, certificates};
 
@@ -112,6 +112,11 @@ impl Setup {
         Cluster::start_with(self)
     }
 
+    /// So many servers that know nothing of each other.
+    pub fn quorum(self, servers: usize) -> Quorum {
+        Quorum::start_with(self, servers)
+    }
+
     pub(super) fn has_tls(&self) -> bool {
         self.certificates.is_some()
     }
@@ -134,7 +139,7 @@ impl Setup {
     }
 
     /// Starts the server `index`, with `more` in its configuration.
-    fn server(&self, index: usize, more: impl FnOnce(Builder) -> Builder) -> Member {
+    pub(super) fn server(&self, index: usize, more: impl FnOnce(Builder) -> Builder) -> Member {
         let mut builder = self.with_tls(&self.server);
         if builder.guarded {
             let (user, password) = admin::LOGIN;

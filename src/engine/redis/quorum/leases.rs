@@ -14,7 +14,20 @@ pub(super) struct Votes {
     gone: Vec<(usize, Gone)>,
     /// How many don't have it, which were started a short while ago: it may be lost there, and nowhere else.
     abstained: usize,
+    /// How many have failed, and why the first of them.
+    failures: usize,
     failed: Option<Failure>,
+}
+
+impl Votes {
+    fn fail(&mut self, failure: Failure) {
+        self.failures += 1;
+        self.failed.get_or_insert(failure);
+    }
+
+    fn answered(&self) -> usize {
+        self.done.len() + self.gone.len() + self.abstained
+    }
 }
 
 impl Quorum {
@@ -52,8 +65,8 @@ impl Quorum {
         for at in servers {
             calls[at] = scripts.changing(request, change);
         }
-        let call_of = |request, answer| scripts.outcome(request, change, Ok(answer));
-        self.count(&calls, deadline, |said| call_of(request, said))
+        let meaning = |answer| scripts.outcome(request, change, Ok(answer));
+        self.count(&calls, leaves(change), deadline, meaning)
     }
 
     fn no_calls<'a>(&self) -> Vec<Option<Call<'a>>> {
@@ -64,6 +77,7 @@ impl Quorum {
     fn count(
         &self,
         calls: &[Option<Call<'_>>],
+        waits_for_all: bool,
         deadline: &Deadline,
         meaning: impl Fn(crate::engine::redis::server::Answer) -> Result<Outcome>,
     ) -> Votes {
@@ -74,23 +88,21 @@ impl Quorum {
                 Ok(Ok(Outcome::Done(done))) => votes.done.push((at, done)),
                 Ok(Ok(Outcome::Gone(_))) if !self.nodes.all[at].votes() => votes.abstained += 1,
                 Ok(Ok(Outcome::Gone(gone))) => votes.gone.push((at, gone)),
-                Ok(Err(error)) => {
-                    votes
-                        .failed
-                        .get_or_insert(Failure::Other(error.to_string().into()));
-                }
-                Err(failed) => {
-                    votes.failed.get_or_insert(failed.error);
-                }
+                Ok(Err(error)) => votes.fail(Failure::Other(error.to_string().into())),
+                Err(failed) => votes.fail(failed.error),
             }
-            votes.done.len() >= majority || votes.gone.len() > minority
+            !waits_for_all && (votes.done.len() >= majority || votes.gone.len() > minority)
         });
         votes
     }
 
     fn outcome(&self, request: Request<'_>, change: Change<'_>, votes: Votes) -> Result<Outcome> {
         let (majority, minority) = (self.nodes.majority(), self.nodes.minority());
-        let answered = votes.done.len() + votes.gone.len() + votes.abstained;
+        let answered = votes.answered();
+        if leaves(change) && answered + votes.failures < self.nodes.all.len() {
+            // It may still have something there.
+            return Err(self.too_few(request.key(), answered, votes.failed));
+        }
         // Where a majority has nothing of it any more it is released.
         let is_released = matches!(change, Change::Release(_)) && !votes.done.is_empty();
         if votes.done.len() >= majority {
@@ -144,7 +156,7 @@ impl Quorum {
         for at in servers {
             calls[at] = Some(scripts.raising(request, token));
         }
-        let votes = self.count(&calls, deadline, |answer| {
+        let votes = self.count(&calls, false, deadline, |answer| {
             scripts.outcome(request, Change::Renew, Ok(answer))
         });
         let broken = votes.gone.into_iter().map(|(_, gone)| gone);
@@ -216,4 +228,9 @@ impl Quorum {
         });
         silent
     }
+}
+
+/// Whether it is the release of an owner that doesn't know what it has, and where.
+fn leaves(change: Change<'_>) -> bool {
+    matches!(change, Change::Release(release) if release.ending == Ending::Unknown)
 }

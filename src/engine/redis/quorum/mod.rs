@@ -10,7 +10,7 @@
 //! | `operators.rs` | what operators see and do |
 //! | `round.rs` | commands to several servers at once |
 //! | `nodes.rs` | which of them answer, and their clocks |
-//! | `voter.rs` | since when a server votes |
+//! | `voter.rs` | since when a server votes, and its clock |
 //!
 //! # Why there is one holder
 //!
@@ -87,7 +87,8 @@ pub(super) fn open(
     if settings.replicas.is_some() {
         return Err(invalid(address, "a quorum's servers have no min_replicas"));
     }
-    if options.ttl > settings.rejoin {
+    // Without one its servers lose nothing when they are started anew.
+    if options.ttl > settings.rejoin && !settings.rejoin.is_zero() {
         return Err(Error::InvalidOption {
             option: "ttl",
             reason: format!(
@@ -121,19 +122,16 @@ fn greet_majority(nodes: &Nodes, settings: &Settings) -> Result<()> {
     let servers: Vec<_> = nodes.all.iter().map(|node| node.server.clone()).collect();
     let deadline = Deadline::after(settings.connect_timeout);
     let answers = ask_all(&servers, &deadline, |server, deadline| {
-        let connection = server.connect(deadline)?;
-        let voter = connection.voter();
-        server.keep(connection);
-        Ok((server.clone(), voter, greet(server, deadline)?))
+        Ok((server.clone(), greet(server, deadline)?))
     });
     let (mut greeted, mut failed) = (0, None);
     while greeted < nodes.majority()
         && let Some(answer) = answers.next(&deadline)
     {
         match answer {
-            Ok((server, voter, role)) => {
+            Ok((server, role)) => {
                 check(role, &server, Kind::Quorum)?;
-                if let Some((micros, then)) = voter.map(|voter| voter.clock()) {
+                if let Some((micros, then)) = server.voter().map(|voter| voter.clock()) {
                     nodes.saw(micros, then);
                 }
                 greeted += 1;

@@ -31,8 +31,8 @@ pub(super) struct Node {
 #[derive(Debug, Default)]
 struct Health {
     failed: Option<Outage>,
-    /// When it votes, as it was started a short while ago.
-    votes_from: Option<Instant>,
+    /// The scripts that it has carried out since it was connected to last: it needn't be sent them in full.
+    scripts: Vec<usize>,
     /// The connections that are being made, and since when.
     connecting: (usize, Option<Instant>),
 }
@@ -62,8 +62,7 @@ impl Node {
 
     /// Whether it was started long enough ago. What it doesn't have says nothing before.
     pub(super) fn votes(&self) -> bool {
-        let from = self.health.lock().votes_from;
-        from.is_none_or(|from| from <= time::now())
+        self.server.voter().is_none_or(|voter| voter.votes())
     }
 
     pub(super) fn answered(&self) {
@@ -71,6 +70,21 @@ impl Node {
         if failed.is_some() {
             let (address, shown) = (self.server.address(), &self.server.settings().shown);
             log::info!("{address} of {shown} answers again");
+        }
+    }
+
+    /// Whether it surely has a script that it was sent.
+    pub(super) fn has_script(&self, script: usize) -> bool {
+        self.health.lock().scripts.contains(&script)
+    }
+
+    /// Whether it had it is known by its answer.
+    pub(super) fn told_script(&self, script: usize, has_it: bool) {
+        let mut health = self.health.lock();
+        match (has_it, health.scripts.iter().position(|one| *one == script)) {
+            (true, None) => health.scripts.push(script),
+            (false, Some(at)) => _ = health.scripts.swap_remove(at),
+            _ => {}
         }
     }
 
@@ -88,11 +102,6 @@ impl Node {
             let (address, shown) = (self.server.address(), &self.server.settings().shown);
             log::warn!("{address} of {shown} doesn't answer: {cause}");
         }
-    }
-
-    /// It doesn't vote for a while.
-    pub(super) fn abstains(&self) {
-        self.health.lock().votes_from = Some(time::now() + FIRST_PAUSE);
     }
 
     /// Whether a connection may be made now. Else it says why the last failed.
@@ -118,9 +127,8 @@ impl Node {
         let (count, since) = health.connecting;
         let left = count.saturating_sub(1);
         health.connecting = (left, since.filter(|_| left > 0));
-        if let Ok(connection) = made {
-            health.votes_from = connection.voter().map(|voter| voter.votes_from());
-        }
+        // Perhaps it was started anew.
+        health.scripts.clear();
         drop(health);
         match made {
             Ok(_) => self.answered(),

@@ -44,27 +44,40 @@ impl Quorum {
         let scripts = self.scripts();
         let end = || (scripts.call("lock/break", &keys.all()[..VALUE], &arguments)).once();
         let held = self.ask_each(key, end, deadline, broken)?;
-        Ok(self.of_majority(held))
+        let mut holders = self.of_majority(held.clone());
+        let is_other = |one: &Holder| holders.iter().all(|known| known.party != one.party);
+        // Whom few servers have shown got the lock meanwhile, or had it at just a majority, and has it no more.
+        if let Some(other) = held.into_iter().flatten().find(is_other) {
+            let now = self.inspect(key, deadline)?.holders;
+            let is_left = now.iter().any(|one| one.party == other.party);
+            holders.extend((!is_left).then_some(other));
+        }
+        Ok(holders)
     }
 
-    /// Those whom so many servers show as holders that a majority may. A server that the owner asked again has counted
-    /// another token for it: the usual one is told, else the smallest.
+    /// The holder that a majority may show, if there is one; of two, which are before and behind a release that is on
+    /// its way, the later one. A server that it asked again has counted another token for it: the usual one is told,
+    /// else the smallest.
     fn of_majority(&self, shown: Vec<Vec<Holder>>) -> Vec<Holder> {
         let silent = self.nodes.all.len() - shown.len();
         let all: Vec<_> = shown.into_iter().flatten().collect();
-        let mut holders: Vec<Holder> = Vec::new();
-        for holder in &all {
-            let same = || all.iter().filter(|one| one.party == holder.party);
-            let is_new = holders.iter().all(|one| one.party != holder.party);
-            if is_new && same().count() + silent >= self.nodes.majority() {
-                let usual = |one: &&Holder| {
-                    let count = same().filter(|other| other.token == one.token).count();
-                    (count, Reverse(one.token))
-                };
-                holders.extend(same().max_by_key(usual).cloned());
-            }
-        }
-        holders
+        let count = |is_so: &dyn Fn(&Holder) -> bool| all.iter().filter(|one| is_so(one)).count();
+        let parties = |of: &Holder| count(&|one| one.party == of.party);
+        let tokens = |of: &Holder| count(&|one| one.party == of.party && one.token == of.token);
+        let last = |of: &Holder| {
+            all.iter()
+                .filter(|one| one.party == of.party)
+                .map(|one| one.token)
+                .max()
+        };
+        let may_hold = |one: &&Holder| parties(one) + silent >= self.nodes.majority();
+        let rank = |one: &&Holder| (parties(one), last(one), tokens(one), Reverse(one.token));
+        all.iter()
+            .filter(may_hold)
+            .max_by_key(rank)
+            .cloned()
+            .into_iter()
+            .collect()
     }
 
     /// Asks all servers, and waits for each. Gives what they say, in their order.

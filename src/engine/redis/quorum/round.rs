@@ -85,9 +85,7 @@ impl Nodes {
                 is_enough |= hear(at, said);
             }
             let is_idle = round.flights.is_empty() && round.arriving == 0;
-            // What takes something back goes out to all that can be reached.
-            let is_out = round.arriving == 0 || !round.takes_back();
-            if is_enough && is_out || is_idle || is_last_look {
+            if is_enough && round.is_out() || is_idle || is_last_look {
                 break;
             }
             if all_of_majority
@@ -104,6 +102,16 @@ impl Nodes {
 }
 
 impl<'a> Round<'a> {
+    /// Whether no more has to be sent. What takes something back goes out to all that can be reached, and in full to
+    /// those that don't know its script.
+    fn is_out(&self) -> bool {
+        let mut flights = self.flights.iter();
+        let is_known = |flight: &Flight<'_>| {
+            flight.is_in_full || self.node(flight.at).has_script(flight.call.script_number())
+        };
+        !self.takes_back() || self.arriving == 0 && flights.all(is_known)
+    }
+
     fn takes_back(&self) -> bool {
         let mut same = self
             .calls
@@ -156,9 +164,7 @@ impl<'a> Round<'a> {
 
     fn send(&mut self, at: usize, call: &'a Call<'a>, mut connection: Connection) {
         if let Err(failure) = connection.check_vote(call) {
-            let node = self.node(at);
-            node.server.keep(connection);
-            node.abstains();
+            self.node(at).server.keep(connection);
             return self.fail(at, failure);
         }
         let by = self.deadline.within(WRITING);
@@ -199,7 +205,9 @@ impl<'a> Round<'a> {
     }
 
     fn answered(&mut self, mut flight: Flight<'a>, value: Value) {
-        if is_unknown_script(&value)
+        let (is_unknown, script) = (is_unknown_script(&value), flight.call.script_number());
+        self.node(flight.at).told_script(script, !is_unknown);
+        if is_unknown
             && !flight.is_in_full
             && let Some(full) = flight.call.in_full()
         {

@@ -54,10 +54,6 @@ impl Voter {
         self.votes_from <= time::now()
     }
 
-    pub(super) fn votes_from(&self) -> Instant {
-        self.votes_from
-    }
-
     pub(super) fn clock(&self) -> (u64, Instant) {
         self.clock
     }

@@ -162,7 +162,9 @@ impl QuorumWait {
             return Err(failed);
         }
         let nodes = &self.quorum.nodes;
-        nodes.all[self.line].failed(&failed.error.to_string());
+        if nodes.all[self.line].votes() {
+            nodes.all[self.line].failed(&failed.error.to_string());
+        }
         let next = nodes.line();
         let is_lasting = next == self.line;
         self.may_have_left |= failed.sent;

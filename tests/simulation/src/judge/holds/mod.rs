@@ -301,6 +301,12 @@ pub fn broke(name: &str, tokens: impl Iterator<Item = u64>) {
                 ..hold
             })
             .collect();
+        // A server of a quorum that was asked again tells of another token. When it was broken, nobody knows.
+        if plan().topology == Topology::Quorum && !plan().is_calm() {
+            for hold in &mut name.holds {
+                hold.broken.get_or_insert(Duration::ZERO);
+            }
+        }
     });
 }
 

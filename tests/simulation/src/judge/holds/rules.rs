@@ -109,6 +109,11 @@ pub(super) fn judge_abandoned(name: &str, hold: &Hold, is_alone: bool) {
         _ if !is_alone => false,
         // ZooKeeper's servers are told who holds it a round trip later, and those that give up may be told as well.
         _ if plan().topology == Topology::ZooKeeper => false,
+        // A server of a quorum that has missed one release after a panic tells of it later, with one that has missed the
+        // next.
+        Some(false) if plan().topology == Topology::Quorum => {
+            plan().is_calm() && !plan().does(Step::Panic)
+        }
         Some(true) => plan().only_kills() && !plan().does(Step::Break),
         Some(false) => plan().is_calm(),
         None => false,
@@ -136,7 +141,7 @@ pub(super) fn judge_idle(name: &str, call: Call) {
     // second.
     let most = Duration::from_millis(match plan().topology {
         _ if plan().min_replicas > 0 => 1_200,
-        Topology::Etcd | Topology::ZooKeeper => 250,
+        Topology::Quorum | Topology::Etcd | Topology::ZooKeeper => 250,
         _ => 180,
     });
     if is_free && idle > most && plan().tells_deaths() && !waits_for_others && !is_unsure {
