@@ -8,6 +8,7 @@
 //! cargo run --release --example counter -- --url redis://127.0.0.1/     # locks in Redis
 //! cargo run --release --example counter -- --url redis+sentinel://127.0.0.1:26379/mymaster
 //! cargo run --release --example counter -- --url redis+cluster://127.0.0.1:7000,127.0.0.1:7001
+//! cargo run --release --example counter -- --url redis+quorum://127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003
 //! cargo run --release --example counter -- --processes 8 --increments 2000
 //! cargo run --release --example counter -- --no-lock          # see increments get lost
 //! ```

@@ -39,6 +39,7 @@ const URLS: &str = "URLs:
   rediss://host, valkeys://host    the same over TLS
   redis+sentinel://host,host/name  the master that Sentinel names; also rediss+sentinel://
   redis+cluster://host,host        a cluster; also rediss+cluster://
+  redis+quorum://a,b,c             a majority of independent servers; also rediss+quorum://
   etcd://host,host                 etcd; etcds:// over TLS
   zk://host,host                   ZooKeeper
   memory:                          only this process: to try things out

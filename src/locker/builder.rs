@@ -29,7 +29,7 @@ use crate::{core::Core, engine, locker::Locker};
 /// | [`io_timeout`](Self::io_timeout) | 10 ms to 60 s | 2 s |
 /// | [`min_replicas`](Self::min_replicas) | any | 0 |
 /// | [`replica_timeout`](Self::replica_timeout) | 10 ms to 60 s | 500 ms |
-/// | [`clock_skew`](Self::clock_skew) | 0 to ttl / 4 | 10 ms where servers replace each other |
+/// | [`clock_skew`](Self::clock_skew) | 0 to ttl / 4 | 10 ms with several Redis servers |
 /// | [`label`](Self::label) | 1 to 128 bytes | none |
 /// | [`observer`](Self::observer) | | none |
 ///
@@ -332,7 +332,8 @@ impl LockerBuilder {
     }
 
     /// Sets how far the clocks of servers that replace each other may differ. 0 to ttl / 4, default: 10 ms
-    /// where servers do that, with Sentinel, in a cluster and with [`min_replicas`](Self::min_replicas).
+    /// where there are several servers: with Sentinel, in a cluster, in a quorum and with
+    /// [`min_replicas`](Self::min_replicas).
     ///
     /// A lease is valid for as much less than its ttl. `?clock_skew=10ms` in the URL takes precedence.
     ///

@@ -37,14 +37,15 @@ pub(crate) mod operate;
 /// | `unix:///path.sock[?db=N&user=U&pass=P]` | the same by a unix socket | all its clients |
 /// | `redis+sentinel://[[user]:password@]host[:26379],host/master[/db]` | the master that sentinels name; with `?sentinel_username=U&sentinel_password=P` for the sentinels' own login | all its clients |
 /// | `redis+cluster://[[user]:password@]host[:6379],host` | the masters of a Redis Cluster (7.0 and up) or Valkey cluster | all its clients |
+/// | `redis+quorum://[[user]:password@]host[:6379],host,host[/db][?rejoin=60s]` | a majority of 3, 5, 7 or 9 independent servers: plain locks; see `docs/quorum.md` | all clients of the same servers |
 /// | `etcd://[user:password@]host[:2379],host[/root]` | etcd (3.4 and up; feature `etcd`) | all clients of that root |
 /// | `etcds://...[?ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`); `cert` and `key` are the client's own | all clients of that root |
 /// | `zk://host[:2181],host[/chroot][?auth=digest:user:password&tick=2s]` | ZooKeeper (3.5.3 and up; feature `zookeeper`); `tick` is the servers' `tickTime` | all clients of that chroot |
 /// | `zks://...[&ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`), at port 2281 if the URL has none; `cert` and `key` are the client's own | all clients of that chroot |
 ///
-/// `rediss`, `valkey` and `valkeys` can stand in place of `redis` in `redis+sentinel://` and `redis+cluster://`, too.
-/// Every one of these Redis URLs takes `?min_replicas=N&replica_timeout=500ms&clock_skew=10ms`: see
-/// [`min_replicas`](crate::LockerBuilder::min_replicas).
+/// `rediss`, `valkey` and `valkeys` can stand in place of `redis` before `+sentinel`, `+cluster` and `+quorum`, too.
+/// Every one of these Redis URLs takes `?min_replicas=N&replica_timeout=500ms&clock_skew=10ms`, but `redis+quorum://`
+/// only the last of these: see [`min_replicas`](crate::LockerBuilder::min_replicas).
 ///
 /// Write other characters in user, password and path as `%xx`. A part that isn't understood is an error.
 ///

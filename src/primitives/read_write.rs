@@ -39,7 +39,7 @@ impl Locker {
     ///
     /// - The errors of [`lock`](Self::lock).
     /// - [`Error::Unsupported`](crate::Error::Unsupported) with a [`prefer`](crate::LockerBuilder::prefer) that the
-    ///   engine hasn't.
+    ///   engine hasn't, and on a quorum of Redis servers.
     ///
     /// # Examples
     ///
@@ -127,7 +127,7 @@ impl Locker {
     ///
     /// - The errors of [`lock`](Self::lock).
     /// - [`Error::Unsupported`](crate::Error::Unsupported) with a [`prefer`](crate::LockerBuilder::prefer) that the
-    ///   engine hasn't.
+    ///   engine hasn't, and on a quorum of Redis servers.
     ///
     /// # Examples
     ///

@@ -20,7 +20,7 @@ impl Locker {
     ///
     /// - [`Error::InvalidName`] when `name` isn't 1 to 512 bytes long.
     /// - [`Error::InvalidOption`] when the argument `permits` is out of its range.
-    /// - [`Error::Unsupported`] when the engine has no semaphores; all that there are have them.
+    /// - [`Error::Unsupported`] when the engine has no semaphores: a quorum of Redis servers.
     ///
     /// # Examples
     ///

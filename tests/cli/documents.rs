@@ -53,7 +53,8 @@ fn manual_page_has_each_verb_once() {
 #[test]
 fn help_names_each_kind_of_url() {
     let help = Place::with_files().tool("--help").ends(0).out;
-    let redis = "redis rediss valkey valkeys unix redis+sentinel rediss+sentinel redis+cluster rediss+cluster";
+    let redis = "redis rediss valkey valkeys unix redis+sentinel rediss+sentinel redis+cluster rediss+cluster \
+                 redis+quorum rediss+quorum";
     let schemes = redis.split(' ').chain(["etcd", "etcds", "zk"]);
     let urls = schemes.map(|scheme| format!("{scheme}://"));
     let more = ["file:", "file:///", "memory:"].map(str::to_owned);
