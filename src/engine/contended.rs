@@ -1,5 +1,5 @@
-//! Names that were found taken lately, and not found free since: an engine that asks for a free lock in another way than
-//! for a taken one asks for these in the latter.
+//! Names that were found taken lately, and not found free since: an engine that asks for a free lock in another way
+//! than for a taken one asks for these in the latter.
 
 use crate::base::sys::{collections::HashSet, sync::Mutex};
 

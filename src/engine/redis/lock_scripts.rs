@@ -20,12 +20,12 @@ use ::redis::Value;
 use super::script::{Call, Command, Needs, Route, SameConnection, Script};
 use super::server::{Answer, Server};
 use super::{
-    connection::Shortfall,
     failure::Failure,
     keys::{Keys, VALUE},
     reply::text_of,
     servers::Servers,
     settings::Kind,
+    shortfall::Shortfall,
 };
 use crate::base::{Cause, Claim, Deadline, Error, Key, Mode, Prefer, Result, Stored, Token};
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};

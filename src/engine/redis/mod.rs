@@ -47,6 +47,7 @@ mod servers;
 mod settings;
 mod several;
 mod shards;
+mod shortfall;
 mod tasks;
 mod waiter;
 mod watch;

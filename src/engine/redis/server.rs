@@ -9,11 +9,12 @@ use std::{collections::VecDeque, sync::Arc, time::Instant};
 use ::redis::Value;
 
 pub(super) use super::connection::Manner;
-use super::connection::{Connection, Connector, Request, Shortfall};
+use super::connection::{Connection, Connector, Request};
 use super::failure::Failure;
 use super::quorum::voter::Voter;
 use super::script::{Command, SameConnection};
 use super::settings::{Kind, Settings};
+use super::shortfall::Shortfall;
 use crate::base::{Cancel, Deadline, sys::sync::Mutex, sys::time};
 use crate::engine::Failed;
 use crate::engine::net::{IDLE, SHORTEST_SHARE, address::Endpoint, pool::Pool};

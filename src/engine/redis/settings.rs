@@ -1,5 +1,5 @@
-//! What a `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://` URL says, also with `+sentinel`, `+cluster` or
-//! `+quorum` behind the scheme; and what is the same for all of its servers.
+//! What a `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://` URL says, also with `+sentinel`, `+cluster`
+//! or `+quorum` behind the scheme; and what is the same for all of its servers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! What is done with a lease by a majority. Each change is sent to all servers, and repeated where it has no answer.
 
-use super::Quorum;
-use super::round::Said;
+use super::{round::Said, shared::Quorum};
 use crate::base::{Deadline, Ending, Result, Token};
 use crate::engine::heartbeat::{Acquired, IfTaken};
+use crate::engine::redis::server::Answer as Reply;
 use crate::engine::redis::{failure::Failure, leases::worst, script::Call};
 use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 
@@ -79,7 +79,7 @@ impl Quorum {
         calls: &[Option<Call<'_>>],
         waits_for_all: bool,
         deadline: &Deadline,
-        meaning: impl Fn(crate::engine::redis::server::Answer) -> Result<Outcome>,
+        meaning: impl Fn(Reply) -> Result<Outcome>,
     ) -> Votes {
         let (majority, minority) = (self.nodes.majority(), self.nodes.minority());
         let mut votes = Votes::default();

@@ -9,7 +9,7 @@
 //! | `leases.rs` | what is done with a lease, by a majority |
 //! | `operators.rs` | what operators see and do |
 //! | `round.rs` | commands to several servers at once |
-//! | `nodes.rs` | which of them answer, and their clocks |
+//! | `nodes.rs`, `shared.rs` | which of them answer, and their clocks; and what all calls share |
 //! | `voter.rs` | since when a server votes, and its clock |
 //!
 //! # Why there is one holder
@@ -29,25 +29,21 @@
 //! # Tokens
 //!
 //! A client says in its question what the token is no smaller than, by the largest clock and token that it has seen, so
-//! that all servers give the same. If they don't, because one has a larger counter, the largest is written to a majority
-//! before the grant is reported. So the next majority has a server with that counter, and its token is larger.
+//! that all servers give the same. If they don't, because one has a larger counter, the largest is written to a
+//! majority before the grant is reported. So the next majority has a server with that counter, and its token is larger.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use self::nodes::{Node, Nodes};
-use self::wait::QuorumWait;
-use super::inbox::Inbox;
-use super::lock_scripts::LockScripts;
+use self::{shared::Quorum, wait::QuorumWait};
 use super::server::Server;
 use super::servers::greeting::{check, greet};
 use super::servers::heard::{ask_all, worse};
 use super::settings::{Address, At, Kind, Settings};
-use super::{clock_skew, diagnosis, failure::Failure, waiter::WaitDeps};
+use super::{clock_skew, diagnosis, failure::Failure};
 use crate::base::{
     Clock, Deadline, Error, Finding, Holder, Inspection, Key, Namespace, Options, Result,
 };
-use crate::engine::contended::Contended;
 use crate::engine::net::address::Endpoint;
 use crate::engine::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait,
@@ -57,19 +53,9 @@ mod leases;
 mod nodes;
 mod operators;
 mod round;
+mod shared;
 pub(super) mod voter;
 mod wait;
-
-/// What all calls share.
-#[derive(Debug)]
-struct Quorum {
-    nodes: Nodes,
-    inbox: Arc<Inbox>,
-    /// In these the line's server is asked before the others.
-    contended: Contended,
-    clock_skew: Duration,
-    clock: Arc<dyn Clock>,
-}
 
 #[derive(Debug)]
 pub(super) struct QuorumEngine(Arc<Quorum>);
@@ -145,50 +131,6 @@ fn greet_majority(nodes: &Nodes, settings: &Settings) -> Result<()> {
     let silent = || Failure::TimedOut("too few of its servers answer".into());
     let failure = failed.unwrap_or_else(silent);
     Err(nodes.all[0].scripts.error(None, failure))
-}
-
-impl Quorum {
-    fn new(nodes: Nodes, clock_skew: Duration, clock: Arc<dyn Clock>) -> Self {
-        Quorum {
-            nodes,
-            inbox: Arc::new(Inbox::new()),
-            contended: Contended::default(),
-            clock_skew,
-            clock,
-        }
-    }
-
-    /// What builds the scripts, which are the same for all servers.
-    fn scripts(&self) -> &Arc<LockScripts> {
-        &self.nodes.all[0].scripts
-    }
-
-    /// How a waiter waits at one of the servers.
-    fn wait_deps(&self, at: usize) -> WaitDeps {
-        WaitDeps {
-            scripts: self.nodes.all[at].scripts.clone(),
-            inbox: self.inbox.clone(),
-            clock: self.clock.clone(),
-            clock_skew: self.clock_skew,
-            bell: Arc::default(),
-        }
-    }
-
-    /// The error of a call that too few servers have answered.
-    fn too_few(&self, key: &Key, answered: usize, first: Option<Failure>) -> Error {
-        if let Some(failure @ (Failure::Denied(_) | Failure::Conflict(_) | Failure::Other(_))) =
-            first
-        {
-            return self.scripts().error(Some(key), failure);
-        }
-        let (all, why) = (
-            self.nodes.all.len(),
-            first.map(|failure| failure.to_string()),
-        );
-        let why = why.map_or(String::new(), |why| format!(" ({why})"));
-        let cause = format!("{answered} of {all} servers have answered, and a majority must{why}");
-        self.scripts().unavailable(key, cause)
-    }
 }
 
 impl Engine for QuorumEngine {

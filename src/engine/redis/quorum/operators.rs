@@ -4,7 +4,7 @@ use std::{cmp::Reverse, mem::discriminant};
 
 use ::redis::Value;
 
-use super::Quorum;
+use super::shared::Quorum;
 use crate::base::{Deadline, Holder, Inspection, Key, LockState, Namespace, Result};
 use crate::engine::redis::keys::{Keys, VALUE, broken_channel};
 use crate::engine::redis::operators::{broken, inspection};
@@ -37,8 +37,8 @@ impl Quorum {
     }
 
     /// An owner that is granted the lock at the same time may be broken at some servers, and be let in at the others
-    /// behind that. So while one is shown by some alone, all are told again. No copy is sent by itself: that would break
-    /// the lease of the next holder.
+    /// behind that. So while one is shown by some alone, all are told again. No copy is sent by itself: that would
+    /// break the lease of the next holder.
     pub(super) fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
         const MOST: usize = 3;
         let keys = Keys::of(key);
@@ -55,7 +55,9 @@ impl Quorum {
                 .into_iter()
                 .chain(held.concat())
             {
-                if holders.iter().all(|known| known.party != holder.party) {
+                let is_known =
+                    |known: &Holder| (&known.party, known.token) == (&holder.party, holder.token);
+                if !holders.iter().any(is_known) {
                     holders.push(holder);
                 }
             }

@@ -11,7 +11,7 @@ use crate::engine::redis::{failure::Failure, reply::text_of};
 /// For how long a server has run, and its clock. It is as old as the connection: a server that is started again closes
 /// all of them.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine::redis) struct Voter {
+pub(crate) struct Voter {
     /// It may have lost leases when it was started. Until then the longest of them are over.
     votes_from: Instant,
     /// Its clock, in microseconds, and when that was read.
@@ -20,16 +20,13 @@ pub(in crate::engine::redis) struct Voter {
 
 impl Voter {
     /// The commands that [`Voter::of`] takes the answers of.
-    pub(in crate::engine::redis) fn ask(commands: &mut Vec<u8>) {
+    pub(crate) fn ask(commands: &mut Vec<u8>) {
         let mut info = ::redis::cmd("INFO");
         info.arg("server").write_packed_command(commands);
         ::redis::cmd("TIME").write_packed_command(commands);
     }
 
-    pub(in crate::engine::redis) fn of(
-        [info, clock]: [Value; 2],
-        rejoin: Duration,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn of([info, clock]: [Value; 2], rejoin: Duration) -> Result<Self, Failure> {
         let now = time::now();
         for said in [&info, &clock] {
             if let Value::ServerError(error) = said {
@@ -50,7 +47,7 @@ impl Voter {
     }
 
     /// Whether it may grant something.
-    pub(in crate::engine::redis) fn votes(&self) -> bool {
+    pub(crate) fn votes(&self) -> bool {
         self.votes_from <= time::now()
     }
 

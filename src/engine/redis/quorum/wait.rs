@@ -12,8 +12,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::nodes::SILENCE;
-use super::{Quorum, round::Said as Reply};
+use super::{nodes::SILENCE, round::Said as Reply, shared::Quorum};
 use crate::base::{BootInstant, Deadline, Token, sys::time};
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
 use crate::engine::redis::lock_scripts::LockScripts;

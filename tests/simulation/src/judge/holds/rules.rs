@@ -109,8 +109,8 @@ pub(super) fn judge_abandoned(name: &str, hold: &Hold, is_alone: bool) {
         _ if !is_alone => false,
         // ZooKeeper's servers are told who holds it a round trip later, and those that give up may be told as well.
         _ if plan().topology == Topology::ZooKeeper => false,
-        // A server of a quorum that has missed one release after a panic tells of it later, with one that has missed the
-        // next.
+        // A server of a quorum that has missed one release after a panic tells of it later, with one that has missed
+        // the next.
         Some(false) if plan().topology == Topology::Quorum => {
             plan().is_calm() && !plan().does(Step::Panic)
         }
