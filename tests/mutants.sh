@@ -31,7 +31,7 @@ check_header() {
   [ "$(sed '/^diff /q' "$patches/$name.patch" | grep -cE '^# (simulation|test):')" = 1 ] || fail "$name.patch doesn't say what finds it, once"
   case "$(finder_of "$name")" in
     simulation)
-      [[ "$(says "$name" simulation)" =~ ^((memory|redis|sentinel|cluster|etcd|zookeeper)( |$))+$ ]] || fail "$name.patch names an engine that isn't simulated"
+      [[ "$(says "$name" simulation)" =~ ^((memory|redis|sentinel|cluster|quorum|etcd|zookeeper)( |$))+$ ]] || fail "$name.patch names an engine that isn't simulated"
       ;;
     test)
       test="$(says "$name" test)"
