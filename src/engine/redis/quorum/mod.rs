@@ -40,7 +40,7 @@ use super::server::Server;
 use super::servers::greeting::{check, greet};
 use super::servers::heard::{ask_all, worse};
 use super::settings::{Address, At, Kind, Settings};
-use super::{clock_skew, diagnosis, failure::Failure};
+use super::{clock_skew, failure::Failure};
 use crate::base::{
     Clock, Deadline, Error, Finding, Holder, Inspection, Key, Namespace, Options, Result,
 };
@@ -170,19 +170,7 @@ impl Engine for QuorumEngine {
         options: &Options,
         deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
-        let servers: Vec<_> = self
-            .0
-            .nodes
-            .all
-            .iter()
-            .map(|node| node.server.clone())
-            .collect();
-        diagnosis::diagnose(
-            (&servers, &[]),
-            self.0.scripts(),
-            (namespace, options),
-            deadline,
-        )
+        self.0.diagnose((namespace, options), deadline)
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {

@@ -142,7 +142,7 @@ impl Node {
 pub(super) struct Nodes {
     pub(super) all: Vec<Arc<Node>>,
     /// When `clock` was 0.
-    began: Instant,
+    pub(super) began: Instant,
     /// The most that a server's clock was then, as far as it is known, in microseconds.
     clock: Arc<AtomicU64>,
     /// Set when they aren't used any more.

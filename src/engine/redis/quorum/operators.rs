@@ -1,15 +1,22 @@
 //! What operators see of a name, and do with it: what a majority says.
 
-use std::{cmp::Reverse, mem::discriminant};
+use std::{cmp::Reverse, mem::discriminant, time::Duration};
 
 use ::redis::Value;
 
 use super::shared::Quorum;
-use crate::base::{Deadline, Holder, Inspection, Key, LockState, Namespace, Result};
+use crate::base::diagnosis::Verdict;
+use crate::base::{
+    Deadline, Finding, Holder, Inspection, Key, LockState, Namespace, Options, Result,
+};
+use crate::engine::redis::diagnosis::diagnose;
 use crate::engine::redis::keys::{Keys, VALUE, broken_channel};
 use crate::engine::redis::operators::{broken, inspection};
 use crate::engine::redis::script::Call;
 use crate::engine::{Cursor, Page};
+
+/// How far clocks may differ where servers rejoin at once.
+const LEAST_REJOIN: Duration = Duration::from_secs(1);
 
 impl Quorum {
     /// The state and the holders are what a majority shows; the waiters are those of the first server that has some.
@@ -91,6 +98,51 @@ impl Quorum {
             .cloned()
             .into_iter()
             .collect()
+    }
+
+    /// What is found of each as of a single server; but what one loses when it is started anew, and that it is down, is
+    /// no harm here. Clocks give tokens where counters are lost.
+    pub(super) fn diagnose(
+        &self,
+        of: (&Namespace, &Options),
+        deadline: &Deadline,
+    ) -> Result<Vec<Finding>> {
+        let nodes = || self.nodes.all.iter();
+        let servers: Vec<_> = nodes().map(|node| node.server.clone()).collect();
+        let mut findings = diagnose((&servers, &[]), self.scripts(), of, deadline)?;
+        let rejoin = servers[0].settings().rejoin;
+        for finding in &mut findings {
+            if finding.check == "persistence" && !rejoin.is_zero() {
+                let found = format!("a server that is started anew grants nothing for {rejoin:?}");
+                *finding = Finding::fine(finding.check, found);
+            } else if let Verdict::Weak { consequence, .. } = &mut finding.verdict
+                && finding.check == "servers"
+            {
+                *consequence =
+                    "while a majority is up locks go on, but fewer of the others may fail".into();
+            }
+        }
+        let clocks = servers
+            .iter()
+            .filter_map(|one| Some(one.voter()?.clock_at(self.nodes.began)));
+        let (least, most) = clocks.fold((u64::MAX, 0), |(least, most), one| {
+            (least.min(one), most.max(one))
+        });
+        let apart = Duration::from_micros(most.saturating_sub(least));
+        let found = format!("the servers' clocks are {apart:.0?} apart");
+        let allowed = if rejoin.is_zero() {
+            LEAST_REJOIN
+        } else {
+            rejoin
+        };
+        findings.push(if apart < allowed {
+            Finding::fine("clocks", found)
+        } else {
+            let consequence =
+                "tokens may be smaller than earlier ones when a majority has lost its data";
+            Finding::weak("clocks", found, consequence, "set them by NTP")
+        });
+        Ok(findings)
     }
 
     /// Asks all servers, and waits for each. Gives what they say, in their order.

@@ -51,6 +51,12 @@ impl Voter {
         self.votes_from <= time::now()
     }
 
+    /// What its clock was at a time before that, if it has run as ours.
+    pub(super) fn clock_at(&self, earlier: Instant) -> u64 {
+        let passed = self.clock.1.saturating_duration_since(earlier).as_micros();
+        (self.clock.0).saturating_sub(passed.try_into().unwrap_or(u64::MAX))
+    }
+
     pub(super) fn clock(&self) -> (u64, Instant) {
         self.clock
     }
