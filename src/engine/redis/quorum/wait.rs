@@ -71,7 +71,7 @@ impl Wait for QuorumWait {
         deadline: &Deadline,
     ) -> Result<Answer, Failed> {
         if self.is_spent {
-            return Ok(Answer::Broken);
+            return Ok(self.spent(request, deadline));
         }
         self.choose_line();
         if self.asks_line_first(request) {
@@ -277,8 +277,9 @@ impl QuorumWait {
         self.quorum
             .contended
             .insert(names(request).iter().map(String::as_str));
-        let may_have_left = self.may_have_left;
-        match poll.said[line].take() {
+        // Then its caller leaves when it gives up.
+        let may_have_some = self.may_have_left || self.is_spent;
+        let answer = match poll.said[line].take() {
             Some(Said::Granted(token)) if waits => {
                 self.is_first(token.number);
                 Answer::Taken {
@@ -293,9 +294,16 @@ impl QuorumWait {
                 self.wait.answered(asked, taken, server, question.pace)
             }
             _ => Answer::Taken {
-                is_queued: may_have_left,
+                is_queued: false,
                 holder: None,
             },
+        };
+        match answer {
+            Answer::Taken { is_queued, holder } => Answer::Taken {
+                is_queued: is_queued || may_have_some,
+                holder,
+            },
+            answer => answer,
         }
     }
 
