@@ -93,7 +93,8 @@ impl Wait for RedisWait {
             Acquired::Broken => Answer::Broken,
             Acquired::Taken(taken) => {
                 let is_queued = matches!(if_taken, IfTaken::Wait { .. });
-                self.answered((asked, is_queued), taken, server, pace)
+                let holder = self.answered((asked, is_queued), taken, server, pace);
+                Answer::Taken { is_queued, holder }
             }
         })
     }
@@ -131,14 +132,14 @@ impl RedisWait {
     }
 
     /// The lock is taken, as that server has answered to a question that was asked then, and by which the owner waits
-    /// in the queue or doesn't.
+    /// in the queue or doesn't. Gives who has it.
     pub(super) fn answered(
         &mut self,
         (asked, is_queued): (BootInstant, bool),
         mut taken: Taken,
         server: Arc<Server>,
         pace: Option<&mut Pace<'_>>,
-    ) -> Answer {
+    ) -> Option<String> {
         let seen = Seen {
             asked,
             counter: taken.counter,
@@ -149,10 +150,7 @@ impl RedisWait {
         if let Some(pace) = pace {
             self.heartbeat.answered(&taken, pace);
         }
-        Answer::Taken {
-            is_queued,
-            holder: taken.holder,
-        }
+        taken.holder
     }
 
     /// For how long to wait now; `None` where the owner has just subscribed, and asks at once. If it couldn't, it tries

@@ -277,33 +277,26 @@ impl QuorumWait {
         self.quorum
             .contended
             .insert(names(request).iter().map(String::as_str));
-        // Then its caller leaves when it gives up.
-        let may_have_some = self.may_have_left || self.is_spent;
-        let answer = match poll.said[line].take() {
+        let (is_queued, holder) = match poll.said[line].take() {
             Some(Said::Granted(token)) if waits => {
                 self.is_first(token.number);
-                Answer::Taken {
-                    is_queued: true,
-                    holder: None,
-                }
+                (true, None)
             }
             Some(Said::Taken(taken)) => {
                 self.place = Place::InLine;
                 let server = self.quorum.nodes.all[line].server.clone();
-                let asked = (question.since, question.is_queued && !has_moved);
-                self.wait.answered(asked, taken, server, question.pace)
+                let is_queued = question.is_queued && !has_moved;
+                let asked = (question.since, is_queued);
+                let holder = self.wait.answered(asked, taken, server, question.pace);
+                (is_queued, holder)
             }
-            _ => Answer::Taken {
-                is_queued: false,
-                holder: None,
-            },
+            _ => (false, None),
         };
-        match answer {
-            Answer::Taken { is_queued, holder } => Answer::Taken {
-                is_queued: is_queued || may_have_some,
-                holder,
-            },
-            answer => answer,
+        // Its caller leaves everywhere when it gives up.
+        let may_have_some = self.may_have_left || self.is_spent;
+        Answer::Taken {
+            is_queued: is_queued || may_have_some,
+            holder,
         }
     }
 

@@ -110,9 +110,9 @@ pub(super) fn judge_abandoned(name: &str, hold: &Hold, is_alone: bool) {
         // ZooKeeper's servers are told who holds it a round trip later, and those that give up may be told as well.
         _ if plan().topology == Topology::ZooKeeper => false,
         // A server of a quorum that has missed one release after a panic tells of it later, with one that has missed
-        // the next.
+        // the next. An operator may have broken less than a majority.
         Some(false) if plan().topology == Topology::Quorum => {
-            plan().is_calm() && !plan().does(Step::Panic)
+            plan().is_calm() && !plan().does(Step::Panic) && !plan().does(Step::Break)
         }
         Some(true) => plan().only_kills() && !plan().does(Step::Break),
         Some(false) => plan().is_calm(),
