@@ -62,6 +62,7 @@ impl Driver<'_> {
             url: self.servers.url(),
             ttl: topology.ttl(),
             io_timeout: topology.io_timeout(),
+            only_locks: topology == Topology::Quorum,
         };
         Worker {
             number: self.last,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::driver::Driver;
 use super::servers::How;
-use super::servers::Topology::{self, Cluster, Etcd, File, Sentinel, Single, ZooKeeper};
+use super::servers::Topology::{self, Cluster, Etcd, File, Quorum, Sentinel, Single, ZooKeeper};
 use super::worker::NAMES;
 use support::RedisServer;
 
@@ -16,8 +16,8 @@ pub(crate) struct Fault {
     pub(crate) fire: fn(&mut Driver<'_>),
 }
 
-const EVERYWHERE: &[Topology] = &[Single, Sentinel, Cluster, Etcd, ZooKeeper, File];
-const REDIS: &[Topology] = &[Single, Sentinel, Cluster];
+const EVERYWHERE: &[Topology] = &[Single, Sentinel, Cluster, Quorum, Etcd, ZooKeeper, File];
+const REDIS: &[Topology] = &[Single, Sentinel, Cluster, Quorum];
 const SETS: &[Topology] = &[Sentinel, Cluster, Etcd, ZooKeeper];
 
 const fn fault(name: &'static str, on: &'static [Topology], fire: fn(&mut Driver<'_>)) -> Fault {
@@ -32,7 +32,7 @@ pub(crate) const FAULTS: [Fault; 8] = [
     fault("cut connections", REDIS, cut_connections),
     fault("stop server", REDIS, stop_server),
     // Where others replace it, one that comes back is a replica, and empty.
-    fault("restart server", &[Single], |driver| any_master(driver).restart()),
+    fault("restart server", &[Single, Quorum], |driver| any_master(driver).restart()),
     fault("kill master", SETS, |driver| fail_over(driver, How::Killed)),
     // Before etcd 3.4.31 and 3.5.13 two may hold a lock after it: see docs/etcd.md.
     fault("stop master past failover", &[Sentinel, Cluster, ZooKeeper], |driver| fail_over(driver, How::Stopped)),

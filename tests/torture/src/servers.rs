@@ -9,12 +9,12 @@ use crosslock::{Locker, LockerBuilder, Result};
 
 use super::worker::{COUNTER, NAMES};
 use support::{
-    Cluster, Ensemble, EtcdCluster, EtcdSetup, Kind, RedisServer, SentinelSet, ServerSet, Setup,
-    ZooKeeperSetup, wait_until,
+    Cluster, Ensemble, EtcdCluster, EtcdSetup, Kind, Quorum, RedisServer, SentinelSet, ServerSet,
+    Setup, ZooKeeperSetup, wait_until,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of etcd, or ZooKeeper.
+/// Of etcd, ZooKeeper, or a quorum.
 const MEMBERS: usize = 3;
 /// A server that is late on a busy machine isn't replaced for it.
 const DOWN_AFTER: Duration = Duration::from_millis(1_500);
@@ -25,6 +25,8 @@ pub enum Topology {
     /// A master and two replicas of Redis, with three sentinels.
     Sentinel,
     Cluster,
+    /// Three of Redis that know nothing of each other, and nothing more when they start again.
+    Quorum,
     Etcd,
     ZooKeeper,
     File,
@@ -34,7 +36,7 @@ impl Topology {
     /// How long leases last. Where masters are replaced, some are to outlive that.
     pub(crate) fn ttl(self) -> Duration {
         Duration::from_millis(match self {
-            Topology::Single | Topology::File => 500,
+            Topology::Single | Topology::Quorum | Topology::File => 500,
             Topology::Sentinel | Topology::Cluster => 800,
             // Ten ticks at least, twenty at most.
             Topology::ZooKeeper => 1_500,
@@ -62,6 +64,7 @@ enum Place {
     Single(RedisServer),
     Sentinel(SentinelSet),
     Cluster(Cluster),
+    Quorum(Quorum),
     Etcd(EtcdCluster),
     ZooKeeper(Ensemble),
     Directory(PathBuf),
@@ -90,6 +93,7 @@ impl Place {
             }
             Topology::Sentinel => Place::Sentinel(setup.sentinels()),
             Topology::Cluster => Place::Cluster(setup.cluster()),
+            Topology::Quorum => Place::Quorum(setup.quorum(MEMBERS)),
             // One that is late on a busy machine isn't taken for one that is gone: it may be late for a second.
             Topology::Etcd => {
                 let setup = EtcdSetup::new().flag("election-timeout", "1000");
@@ -158,6 +162,7 @@ impl Servers {
             Place::Single(server) => server.url(),
             Place::Sentinel(set) => set.url() + "?min_replicas=2",
             Place::Cluster(set) => set.url() + "?min_replicas=1",
+            Place::Quorum(set) => set.url("1s"),
         }
     }
 
@@ -166,6 +171,10 @@ impl Servers {
         match &self.place {
             Place::Single(server) => vec![server],
             Place::Sentinel(set) => vec![set.member(set.master())],
+            Place::Quorum(set) => {
+                let all = (0..MEMBERS).map(|index| -> &RedisServer { set.server(index) });
+                all.collect()
+            }
             Place::Cluster(set) => {
                 let masters = set.masters().into_iter();
                 masters
@@ -223,8 +232,11 @@ impl Servers {
         Ok(true)
     }
 
-    /// The number that is stored.
+    /// The number that is stored; 0 where there are no values.
     pub(crate) fn stored(&self) -> u64 {
+        if self.topology == Topology::Quorum {
+            return 0;
+        }
         let locker = self.builder().build().expect("open");
         let number = locker.mutex(COUNTER, 0u64).expect("a number");
         let number = number.try_lock_for(PATIENCE).expect("its lock");

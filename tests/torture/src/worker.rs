@@ -36,6 +36,8 @@ pub(crate) struct Told {
     pub(crate) url: String,
     pub(crate) ttl: Duration,
     pub(crate) io_timeout: Duration,
+    /// There are only locks that one holds at a time: each task takes one.
+    pub(crate) only_locks: bool,
 }
 
 impl Told {
@@ -75,6 +77,7 @@ pub fn run() {
                 ends: &ends,
                 calls: &calls,
                 ttl: told.ttl,
+                only_locks: told.only_locks,
                 rng: Rng::new(),
             };
             scope.spawn(move || worker.work());
@@ -111,6 +114,15 @@ impl Task {
             Task::Read | Task::Write => SHARED,
             Task::Count => COUNTER,
         }
+    }
+
+    /// The same as a lock of its name.
+    fn call_plainly(self, locker: &Locker, timeout: Option<Duration>) -> Result<Option<Guard>> {
+        let guard = match timeout {
+            None => locker.lock(self.name()).map(Some),
+            Some(time) => locker.try_lock_for(self.name(), time),
+        };
+        Ok(guard?.map(Guard::Lock))
     }
 
     fn call(self, locker: &Locker, timeout: Option<Duration>) -> Result<Option<Guard>> {
@@ -159,6 +171,7 @@ struct Worker<'a> {
     /// The number of the next call.
     calls: &'a AtomicU32,
     ttl: Duration,
+    only_locks: bool,
     rng: Rng,
 }
 
@@ -182,12 +195,15 @@ impl Worker<'_> {
 
     fn call(&mut self, task: Task, timeout: Option<Duration>) -> bool {
         let call = self.calls.fetch_add(1, Relaxed);
-        let outcome = task.call(self.locker, timeout);
+        let outcome = match self.only_locks {
+            true => task.call_plainly(self.locker, timeout),
+            false => task.call(self.locker, timeout),
+        };
         let at = now();
         match outcome {
             Ok(Some(guard)) => {
                 let held = What::Held {
-                    is_shared: task == Task::Read,
+                    is_shared: task == Task::Read && !self.only_locks,
                     token: guard.lease().fencing_token(),
                     until: guard.valid_until(at),
                 };

@@ -18,6 +18,7 @@ torture_each! {
     single: Single,
     sentinel: Sentinel,
     cluster: Cluster,
+    quorum: Quorum,
     etcd: Etcd,
     zookeeper: ZooKeeper,
     file: File,
