@@ -208,7 +208,8 @@ impl Quorum {
         Ok(outcome)
     }
 
-    /// Gives back what an owner may have at these servers, and leaves their queues. Says which of them didn't answer.
+    /// Gives back what an owner may have at these servers, and leaves their queues. Says which of them may still get a
+    /// copy of that: they didn't answer, or it was sent again.
     pub(super) fn give_back(
         &self,
         request: Request<'_>,
@@ -221,7 +222,7 @@ impl Quorum {
             silent |= 1 << at;
         }
         self.nodes.round(&calls, deadline, |at, said| {
-            if said.is_ok() {
+            if said.is_ok_and(|answer| !answer.repeated) {
                 silent &= !(1 << at);
             }
             silent == 0
