@@ -45,7 +45,8 @@ impl Quorum {
             Change::Renew | Change::Verify | Change::Release(_) => {
                 let all = 0..self.nodes.all.len();
                 let mut votes = self.votes(request, change, all, deadline);
-                if matches!(change, Change::Renew) && votes.gone.len() <= self.nodes.minority() {
+                let keeps = matches!(change, Change::Renew | Change::Verify);
+                if keeps && votes.gone.len() <= self.nodes.minority() {
                     self.take_again(request, &mut votes, deadline);
                 }
                 self.outcome(request, change, votes)
@@ -66,7 +67,9 @@ impl Quorum {
             calls[at] = scripts.changing(request, change);
         }
         let meaning = |answer| scripts.outcome(request, change, Ok(answer));
-        self.count(&calls, leaves(change), deadline, meaning)
+        // Those are found that have lost it, and asked again.
+        let waits_for_all = leaves(change) || matches!(change, Change::Renew);
+        self.count(&calls, waits_for_all, deadline, meaning)
     }
 
     fn no_calls<'a>(&self) -> Vec<Option<Call<'a>>> {

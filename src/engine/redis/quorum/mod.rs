@@ -33,6 +33,7 @@
 //! majority before the grant is reported. So the next majority has a server with that counter, and its token is larger.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use self::nodes::{Node, Nodes};
 use self::{shared::Quorum, wait::QuorumWait};
@@ -103,6 +104,9 @@ fn invalid(address: &Address, reason: &str) -> Error {
     }
 }
 
+/// For how long those may take to answer that are left when a majority has.
+const OTHERS: Duration = Duration::from_millis(100);
+
 /// Finds out whether a majority lets us in, and whether each that answers is a server that decides for itself.
 fn greet_majority(nodes: &Nodes, settings: &Settings) -> Result<()> {
     let servers: Vec<_> = nodes.all.iter().map(|node| node.server.clone()).collect();
@@ -111,9 +115,8 @@ fn greet_majority(nodes: &Nodes, settings: &Settings) -> Result<()> {
         Ok((server.clone(), greet(server, deadline)?))
     });
     let (mut greeted, mut failed) = (0, None);
-    while greeted < nodes.majority()
-        && let Some(answer) = answers.next(&deadline)
-    {
+    let mut until = deadline.clone();
+    while let Some(answer) = answers.next(&until) {
         match answer {
             Ok((server, role)) => {
                 check(role, &server, Kind::Quorum)?;
@@ -121,6 +124,9 @@ fn greet_majority(nodes: &Nodes, settings: &Settings) -> Result<()> {
                     nodes.saw(micros, then);
                 }
                 greeted += 1;
+                if greeted == nodes.majority() {
+                    until = deadline.within(OTHERS);
+                }
             }
             Err(failure) => failed = worse(failed, failure),
         }

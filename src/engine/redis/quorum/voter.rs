@@ -39,7 +39,9 @@ impl Voter {
         let mut lines = text_of(&info).ok_or_else(strange)?.lines();
         let uptime = lines.find_map(|line| line.strip_prefix("uptime_in_seconds:"));
         let uptime = uptime.and_then(|digits| number(digits.trim()));
-        let uptime = Duration::from_secs(uptime.ok_or_else(strange)?);
+        // The difference of two clocks, each in whole seconds: it may have run for a second less.
+        let uptime: u64 = uptime.ok_or_else(strange)?;
+        let uptime = Duration::from_secs(uptime.saturating_sub(1));
         Ok(Voter {
             votes_from: now + rejoin.saturating_sub(uptime),
             clock: (micros(&clock).ok_or_else(strange)?, now),
