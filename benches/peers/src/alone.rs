@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::server::Server;
-use crate::subject::Subject;
+use crate::subject::{Client, Subject};
 use crate::{median, shuffled};
 
-const ROUNDS: usize = 25;
+pub const ROUNDS: usize = 25;
 const CYCLES: usize = 100;
 
 pub fn run(server: &Server) {
@@ -17,19 +17,12 @@ pub fn run(server: &Server) {
     let mut medians: HashMap<&str, Vec<f64>> = HashMap::new();
     // The first round connects, loads scripts and warms caches.
     for round in 0..=ROUNDS {
-        for subject in shuffled(round) {
+        for subject in shuffled(&Subject::ALL, round) {
             let index = Subject::ALL
                 .iter()
                 .position(|other| *other == subject)
                 .expect("one of them");
-            let client = &mut clients[index];
-            let times = (0..CYCLES).map(|_| {
-                let start = Instant::now();
-                client.lock();
-                client.unlock();
-                start.elapsed().as_secs_f64() * 1e6
-            });
-            let median = median(times);
+            let median = cycle(clients[index].as_mut());
             if round > 0 {
                 medians.entry(subject.name()).or_default().push(median);
             }
@@ -45,4 +38,14 @@ pub fn run(server: &Server) {
             time / floor
         );
     }
+}
+
+/// How long it takes to lock and unlock, in microseconds: the median of some.
+pub fn cycle(client: &mut dyn Client) -> f64 {
+    median((0..CYCLES).map(|_| {
+        let start = Instant::now();
+        client.lock();
+        client.unlock();
+        start.elapsed().as_secs_f64() * 1e6
+    }))
 }

@@ -14,26 +14,26 @@ use crate::subject::{Client, Subject};
 use crate::{median, shuffled};
 
 const ROLE: &str = "contender";
-const PROCESSES: usize = 4;
-const ROUNDS: usize = 3;
-const HOLD: Duration = Duration::from_millis(1);
+pub const PROCESSES: usize = 4;
+pub const ROUNDS: usize = 3;
+pub const HOLD: Duration = Duration::from_millis(1);
 const TTL: Duration = Duration::from_secs(10);
 
 /// When it was asked for, had, and about to be released, in nanoseconds of the clock that all processes share.
-type Cycle = [u64; 3];
+pub type Cycle = [u64; 3];
 
 /// What came out of one round.
-struct Round {
-    acquisitions: f64,
+pub struct Round {
+    pub acquisitions: f64,
     hand_offs: f64,
-    fairness: f64,
-    commands: f64,
+    pub fairness: f64,
+    pub commands: f64,
     connections: f64,
-    overlaps: usize,
+    pub overlaps: usize,
 }
 
 impl Round {
-    fn of(logs: &[Vec<Cycle>], length: Duration, commands: f64, connections: f64) -> Self {
+    pub fn of(logs: &[Vec<Cycle>], length: Duration, commands: f64, connections: f64) -> Self {
         let of_process = |(process, log): (usize, &Vec<Cycle>)| {
             let cycles = log.iter().map(move |cycle| (*cycle, process));
             cycles.collect::<Vec<_>>()
@@ -60,7 +60,7 @@ pub fn run(server: &Server, seconds: f64) {
     let mut rounds: HashMap<&str, Vec<Round>> = HashMap::new();
     let mut waits: HashMap<&str, Vec<f64>> = HashMap::new();
     for round in 0..ROUNDS {
-        for subject in shuffled(round) {
+        for subject in shuffled(&Subject::ALL, round) {
             let waited = waits.entry(subject.name()).or_default();
             let result = contend(server, subject, length, waited);
             rounds.entry(subject.name()).or_default().push(result);
@@ -95,25 +95,11 @@ pub fn run(server: &Server, seconds: f64) {
 }
 
 fn contend(server: &Server, subject: Subject, length: Duration, waits: &mut Vec<f64>) -> Round {
-    let mut workers: Vec<Child> = (0..PROCESSES).map(|_| spawn(server, subject)).collect();
-    for worker in &mut workers {
-        worker
-            .stdout
-            .as_mut()
-            .expect("a pipe")
-            .read_exact(&mut [0])
-            .expect("a worker that is ready");
-    }
-    let before = server.work(subject == Subject::Crosslock);
-    let begin = monotonic() + 20_000_000;
-    let end = begin + u64::try_from(length.as_nanos()).expect("a short time");
-    for worker in &mut workers {
-        let input = worker.stdin.as_mut().expect("a pipe");
-        let times = [begin.to_le_bytes(), end.to_le_bytes()].concat();
-        input.write_all(&times).expect("a worker that listens");
-    }
-    let logs: Vec<Vec<Cycle>> = workers.into_iter().map(log_of).collect();
-    let after = server.work(subject == Subject::Crosslock);
+    let mut before = None;
+    let work = || server.work(subject == Subject::Crosslock);
+    let begin = || before = Some(work());
+    let logs = logs(subject, &server.url, &server.directory, length, begin);
+    let (before, after) = (before.expect("it began"), work());
 
     waits.extend(
         logs.iter()
@@ -126,10 +112,39 @@ fn contend(server: &Server, subject: Subject, length: Duration, waits: &mut Vec<
     Round::of(&logs, length, commands as f64, connections as f64)
 }
 
-fn spawn(server: &Server, subject: Subject) -> Child {
+/// What each of the processes did for so long. `begin` is called when they are ready.
+pub fn logs(
+    subject: Subject,
+    url: &str,
+    directory: &Path,
+    length: Duration,
+    begin: impl FnOnce(),
+) -> Vec<Vec<Cycle>> {
+    let spawn = |_| spawn(subject, url, directory);
+    let mut workers: Vec<Child> = (0..PROCESSES).map(spawn).collect();
+    for worker in &mut workers {
+        worker
+            .stdout
+            .as_mut()
+            .expect("a pipe")
+            .read_exact(&mut [0])
+            .expect("a worker that is ready");
+    }
+    begin();
+    let begin = monotonic() + 20_000_000;
+    let end = begin + u64::try_from(length.as_nanos()).expect("a short time");
+    for worker in &mut workers {
+        let input = worker.stdin.as_mut().expect("a pipe");
+        let times = [begin.to_le_bytes(), end.to_le_bytes()].concat();
+        input.write_all(&times).expect("a worker that listens");
+    }
+    workers.into_iter().map(log_of).collect()
+}
+
+fn spawn(subject: Subject, url: &str, directory: &Path) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
-        .args([ROLE, subject.name(), &server.url])
-        .arg(&server.directory)
+        .args([ROLE, subject.name(), url])
+        .arg(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -201,7 +216,7 @@ fn work(client: &mut dyn Client, end: u64) -> Vec<[u8; 8]> {
     log
 }
 
-fn monotonic() -> u64 {
+pub fn monotonic() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let nanos = now.tv_sec * 1_000_000_000 + now.tv_nsec;
     nanos

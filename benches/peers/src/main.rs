@@ -1,7 +1,7 @@
 //! crosslock beside other locks, on a private `redis-server` and in a directory.
 //!
 //! ```text
-//! cargo run --release [-- SECONDS]
+//! cargo run --release [-- [--quorum] [SECONDS]]
 //! ```
 //!
 //! Subjects take turns in shuffled rounds of one run, so that noise meets them alike; figures are medians of the
@@ -14,30 +14,37 @@
 //!   lock.
 //! - **Overtime**: a holder works for three times the ttl; does another get in, and what does the holder's unlock say?
 //! - **Deleted**: somebody deletes the key; when is the holder told?
+//! - **Quorum**: three servers of which a majority decides, with `--quorum` this alone: a free lock, a contended one,
+//!   and one of the servers gets SIGKILL meanwhile.
 
 mod alone;
 mod contended;
 mod failures;
+mod quorum;
 mod server;
 mod subject;
 
 use crate::server::Server;
-use crate::subject::Subject;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if contended::serve(&arguments) || failures::serve(&arguments) {
         return;
     }
+    let only_quorum = arguments.first().is_some_and(|first| first == "--quorum");
+    arguments.drain(..usize::from(only_quorum));
     let seconds = arguments
         .first()
         .map_or(6.0, |seconds| seconds.parse().expect("a number of seconds"));
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let server = Server::start(directory.path());
-    server.pin();
-    alone::run(&server);
-    contended::run(&server, seconds);
-    failures::run(&server);
+    if !only_quorum {
+        let server = Server::start(directory.path());
+        server.pin();
+        alone::run(&server);
+        contended::run(&server, seconds);
+        failures::run(&server);
+    }
+    quorum::run(directory.path(), seconds);
 }
 
 /// Of rounds: the one in the middle, which no single burst of noise moves.
@@ -48,8 +55,8 @@ fn median(rounds: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// Subjects in another order each round: what runs before one has an influence on it.
-fn shuffled(round: usize) -> Vec<Subject> {
-    let mut order = Subject::ALL.to_vec();
+fn shuffled<T: Clone>(subjects: &[T], round: usize) -> Vec<T> {
+    let mut order = subjects.to_vec();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ (round as u64 + 1);
     for last in (1..order.len()).rev() {
         random ^= random << 13;

@@ -64,6 +64,10 @@ impl Server {
         pinned.unwrap_or_else(|e| eprintln!("not pinned, ratios will wander: {e}"));
     }
 
+    pub fn pid(&self) -> rustix::thread::Pid {
+        rustix::thread::Pid::from_raw(self.child.id().cast_signed()).expect("a process")
+    }
+
     pub fn connect(&self) -> Connection {
         connect(&self.url)
     }

@@ -77,6 +77,7 @@ impl Subject {
         }
     }
 
+    /// `url`: where the locks are; of a peer, several with commas between them are a quorum.
     pub fn client(self, url: &str, directory: &Path, name: &str, ttl: Duration) -> Box<dyn Client> {
         let open = |url: &str| {
             let locker = Locker::builder(url).ttl(ttl).build();
@@ -138,7 +139,7 @@ struct Rslock {
 impl Rslock {
     fn new(url: &str, key: Vec<u8>, ttl: Duration, retry: Option<Duration>) -> Self {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let mut manager = LockManager::new(vec![url]);
+        let mut manager = LockManager::new(url.split(',').collect());
         if let Some(retry) = retry {
             manager.set_retry(3, retry);
         }
@@ -174,7 +175,7 @@ struct Redlock {
 
 impl Redlock {
     fn new(url: &str, key: Vec<u8>, ttl: Duration, retry: Option<u32>) -> Self {
-        let mut manager = RedLock::new(vec![url]);
+        let mut manager = RedLock::new(url.split(',').collect());
         if let Some(retry) = retry {
             manager.set_retry(3, retry);
         }
