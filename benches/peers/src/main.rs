@@ -14,8 +14,8 @@
 //!   lock.
 //! - **Overtime**: a holder works for three times the ttl; does another get in, and what does the holder's unlock say?
 //! - **Deleted**: somebody deletes the key; when is the holder told?
-//! - **Quorum**: three servers of which a majority decides, with `--quorum` this alone: a free lock, a contended one, and
-//!   one of the servers gets SIGKILL meanwhile.
+//! - **Quorum**: three servers of which a majority decides, with `--quorum` this alone: a free lock, a contended one,
+//!   and one of the servers gets SIGKILL meanwhile.
 
 mod alone;
 mod contended;

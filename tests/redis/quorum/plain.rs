@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
-const DELETE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+const DELETE: &str =
+    "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0";
 
 /// Sets the key at these servers, where it isn't there, and says at how many it did.
 fn set_at(set: &Quorum, servers: &[usize]) -> usize {
