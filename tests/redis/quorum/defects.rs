@@ -1,4 +1,4 @@
-//! What a quorum does wrong: these fail.
+//! What a quorum once did wrong.
 
 use std::time::SystemTime;
 
