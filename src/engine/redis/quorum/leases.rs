@@ -67,8 +67,9 @@ impl Quorum {
             calls[at] = scripts.changing(request, change);
         }
         let meaning = |answer| scripts.outcome(request, change, Ok(answer));
-        // Those are found that have lost it, and asked again.
-        let waits_for_all = leaves(change) || matches!(change, Change::Renew);
+        // Those are found that have lost it, and asked again; or that have it now, and are to give it back.
+        let is_for_all = matches!(change, Change::Renew | Change::Adopt { .. });
+        let waits_for_all = leaves(change) || is_for_all;
         self.count(&calls, waits_for_all, deadline, meaning)
     }
 
