@@ -28,8 +28,8 @@ enum Kind {
     /// A directory below that of the URL.
     Directory(PathBuf),
     Server,
-    /// The program has no other client for TLS than the library.
-    EncryptedServer,
+    /// The program has no other client for these than the library: TLS, several servers, etcd, ZooKeeper.
+    Other,
 }
 
 impl Place {
@@ -56,8 +56,9 @@ impl Place {
                 url = format!("{}/.{name}", url.trim_end_matches('/'));
                 Kind::Directory(above.join(format!(".{name}")))
             }
-            "rediss" | "valkeys" => Kind::EncryptedServer,
-            _ => Kind::Server,
+            "rediss" | "valkeys" => Kind::Other,
+            _ if url.as_str().into_connection_info().is_ok() => Kind::Server,
+            _ => Kind::Other,
         };
         let [namespace, name] = [namespace, name].map(str::to_owned);
         Place {
@@ -88,7 +89,7 @@ impl Place {
             Kind::Memory => Ok(Floor::memory()),
             Kind::Directory(directory) => Floor::file(directory.join("floor")),
             Kind::Server => Floor::redis(&self.url, self.key_of(":floor")),
-            Kind::EncryptedServer => Err("over TLS there is no other client here".to_owned()),
+            Kind::Other => Err("there is no other client for this URL here".to_owned()),
         }
     }
 
@@ -100,7 +101,7 @@ impl Place {
     /// Removes what the bench has left. If that fails, the keys expire by themselves.
     pub(super) fn clean(&self) {
         match &self.kind {
-            Kind::Memory | Kind::EncryptedServer => {}
+            Kind::Memory | Kind::Other => {}
             Kind::Directory(directory) => {
                 if let Err(e) = fs::remove_dir_all(directory) {
                     log::debug!("{}: {e}", directory.display());
