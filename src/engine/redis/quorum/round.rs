@@ -130,12 +130,13 @@ impl<'a> Round<'a> {
         let Some(mut connection) = node.server.usual(call.same_connection(), self.began) else {
             return self.connect(at);
         };
-        // What was answered meanwhile is read first.
-        if !connection.is_in_step() {
+        // Perhaps it has answered, and nobody has read that.
+        let is_silent = |connection: &Connection| connection.silent_for(self.began) > SILENCE;
+        if is_silent(&connection) && !connection.is_in_step() {
             connection.give_up();
             return self.connect(at);
         }
-        if connection.silent_for(self.began) > SILENCE {
+        if is_silent(&connection) {
             connection.give_up();
             let failure = Failure::TimedOut("it doesn't answer".into());
             node.server.distrust(&failure, self.began, &self.deadline);

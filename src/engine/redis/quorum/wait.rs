@@ -98,8 +98,9 @@ impl Wait for QuorumWait {
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        /// Releases reach the other servers before the line's: they are on their way.
-        const SHORTEST: Duration = Duration::from_millis(1);
+        /// Releases reach the other servers before the line's: they are on their way, or another gives back in a
+        /// round trip what it got there.
+        const SHORTEST: Duration = Duration::from_micros(100);
         if let Place::First(_, questions) = &mut self.place {
             *questions += 1;
             let short = SHORTEST * 2u32.saturating_pow((*questions).min(16));
