@@ -324,7 +324,8 @@ impl Inside {
         if way.is_silent {
             return;
         }
-        if is_cut {
+        // Behind what another cut has held.
+        if is_cut || !way.held.is_empty() {
             return way.held.push(packet.clone());
         }
         if let Packet::Bytes(bytes) = packet {
