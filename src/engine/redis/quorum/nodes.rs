@@ -40,6 +40,7 @@ struct Health {
 #[derive(Debug)]
 struct Outage {
     cause: String,
+    is_logged: bool,
     pause: Duration,
     again_at: Instant,
 }
@@ -67,7 +68,7 @@ impl Node {
 
     pub(super) fn answered(&self) {
         let failed = self.health.lock().failed.take();
-        if failed.is_some() {
+        if failed.is_some_and(|outage| outage.is_logged) {
             let (address, shown) = (self.server.address(), &self.server.settings().shown);
             log::info!("{address} of {shown} answers again");
         }
@@ -89,19 +90,33 @@ impl Node {
     }
 
     pub(super) fn failed(&self, cause: &str) {
-        let mut health = self.health.lock();
-        let before = health.failed.as_ref().map(|outage| outage.pause);
-        let pause = before.map_or(FIRST_PAUSE, |pause| (2 * pause).min(LONGEST_PAUSE));
-        health.failed = Some(Outage {
-            cause: cause.to_owned(),
-            pause,
-            again_at: time::now() + pause,
-        });
-        drop(health);
-        if before.is_none() {
+        if !self.pause(cause, true) {
             let (address, shown) = (self.server.address(), &self.server.settings().shown);
             log::warn!("{address} of {shown} doesn't answer: {cause}");
         }
+    }
+
+    /// Waiters go on elsewhere. Perhaps it only refuses them, and answers all else.
+    pub(super) fn pass_over(&self, cause: &str) {
+        self.pause(cause, false);
+    }
+
+    /// Whether it was logged that it doesn't answer.
+    fn pause(&self, cause: &str, is_logged: bool) -> bool {
+        let mut health = self.health.lock();
+        let before = health.failed.take();
+        let pause = before
+            .as_ref()
+            .map_or(FIRST_PAUSE, |outage| 2 * outage.pause);
+        let pause = pause.min(LONGEST_PAUSE);
+        let was_logged = before.is_some_and(|outage| outage.is_logged);
+        health.failed = Some(Outage {
+            cause: cause.to_owned(),
+            is_logged: is_logged || was_logged,
+            pause,
+            again_at: time::now() + pause,
+        });
+        was_logged
     }
 
     /// Whether a connection may be made now. Else it says why the last failed.

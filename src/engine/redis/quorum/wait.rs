@@ -163,7 +163,7 @@ impl QuorumWait {
         }
         let nodes = &self.quorum.nodes;
         if nodes.all[self.line].votes() {
-            nodes.all[self.line].failed(&failed.error.to_string());
+            nodes.all[self.line].pass_over(&failed.error.to_string());
         }
         let next = nodes.line();
         let is_lasting = next == self.line;
