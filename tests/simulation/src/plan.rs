@@ -64,11 +64,14 @@ pub enum Trouble {
     Names,
     /// A server evicts keys that have a ttl, of which each lock is one. Values have none.
     Evict,
-    /// A server loses what it had, or its clock is set: what leases rely on is broken, and only tokens are judged.
+    /// A server loses what it had: what leases rely on is broken, and only tokens are judged.
     LoseData,
+    /// The clock of a server of a quorum is set, by which leases end: as above.
+    StepHostClock,
 }
 
 impl Trouble {
+    /// Those of which worlds on any engine have some.
     pub const ALL: [Trouble; 17] = [
         Trouble::KillProcess,
         Trouble::LosePower,
@@ -227,7 +230,10 @@ pub struct Plan {
 impl Plan {
     pub fn of(seed: u64, topology: Topology) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x0070_6c61_6e00);
-        let troubles = some_troubles(topology, &mut random);
+        let mut troubles = some_troubles(topology, &mut random);
+        if topology == Topology::Quorum && seed % 8 == 5 {
+            troubles.push(Trouble::StepHostClock);
+        }
         let is_memory = topology == Topology::Memory;
         let plan = Plan {
             seed,
@@ -295,7 +301,8 @@ impl Plan {
             .into_iter()
             .any(|trouble| self.has(trouble));
         let loses = is_replaced && self.min_replicas < all_replicas(self.topology);
-        !loses && !self.has(Trouble::LoseData) && !self.has(Trouble::Evict)
+        let breaks = [Trouble::LoseData, Trouble::Evict, Trouble::StepHostClock];
+        !loses && !breaks.into_iter().any(|trouble| self.has(trouble))
     }
 
     /// Whether nothing goes wrong but that processes die.

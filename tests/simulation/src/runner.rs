@@ -20,7 +20,7 @@ usage: simulate SEED [--engine NAME]       one world, with its history
        simulate --scene NAME --message N:FAULT
 
 a smaller world: --rounds N --processes N --threads N --without TROUBLE
-engines: memory redis sentinel cluster etcd zookeeper
+engines: memory redis sentinel cluster quorum etcd zookeeper
 faults:  drop close behind duplicate delay garble";
 
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! What goes wrong, one thing at a time or several over each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -137,9 +137,22 @@ fn trouble_host(
             fail_host(place, Fault::Kill, Fault::Start { with_data: false }, lasts);
         }
         Trouble::Evict => (0..random.u32(1..8))
-            .for_each(|_| own_fault(site, place, |name| name == "evict", random)),
-        Trouble::LoseData => own_fault(site, place, |name| LOSES_DATA.contains(&name), random),
-        Trouble::Own => own_fault(site, place, |name| !LOSES_DATA.contains(&name), random),
+            .for_each(|_| own_fault(site, place, |name| name == "evict", lasts, random)),
+        Trouble::LoseData => own_fault(
+            site,
+            place,
+            |name| LOSES_DATA.contains(&name),
+            lasts,
+            random,
+        ),
+        Trouble::StepHostClock => set_host_clock(place, random),
+        Trouble::Own => own_fault(
+            site,
+            place,
+            |name| !LOSES_DATA.contains(&name),
+            lasts,
+            random,
+        ),
         _ => {}
     }
 }
@@ -147,11 +160,42 @@ fn trouble_host(
 /// Those of the servers' own faults that take something from them.
 const LOSES_DATA: [&str; 2] = ["flush", "evict"];
 
-fn own_fault(site: &Site, place: Place, of: impl Fn(&str) -> bool, random: &mut Rng) {
+fn own_fault(
+    site: &Site,
+    place: Place,
+    of: impl Fn(&str) -> bool,
+    lasts: Duration,
+    random: &mut Rng,
+) {
     let which: Vec<usize> = (0..site.own.len()).filter(|at| of(site.own[*at])).collect();
-    if !which.is_empty() {
-        fault(place, Fault::Own(which[random.usize(..which.len())]));
+    if which.is_empty() {
+        return;
     }
+    let which = which[random.usize(..which.len())];
+    let own = Fault::Own(which);
+    match site.own[which] {
+        // The second one makes room again.
+        "full" => fail_host(place, own, own, lasts),
+        _ => fault(place, own),
+    }
+}
+
+/// By how much the clocks of hosts were set, in microseconds.
+static SET: Mutex<BTreeMap<Place, i64>> = Mutex::new(BTreeMap::new());
+
+/// Sets a clock up to 2 s fast or slow. Those of two servers are less apart than the `rejoin` of a quorum, which its
+/// tokens need where data is lost.
+fn set_host_clock(place: Place, random: &mut Rng) {
+    let to = random.i64(-2_000_000..=2_000_000);
+    let mut set = SET.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = set.insert(place, to).unwrap_or(0);
+    drop(set);
+    fault(
+        place,
+        Fault::StepClock {
+            micros: to - before,
+        },
+    );
 }
 
 /// The hosts that something has happened to which will end.
