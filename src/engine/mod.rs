@@ -243,8 +243,8 @@ impl Capabilities {
         if self.only_exclusive {
             match mode {
                 Mode::Exclusive | Mode::Task => {}
-                Mode::Shared => return Err(unsupported(endpoint, "locks to read")),
-                Mode::Permits { .. } => return Err(unsupported(endpoint, "semaphores")),
+                Mode::Shared => return Err(only_exclusive(endpoint, "locks to read")),
+                Mode::Permits { .. } => return Err(only_exclusive(endpoint, "semaphores")),
             }
         }
         if mode == Mode::Shared && prefer != Prefer::Fair && !self.preference {
@@ -259,7 +259,7 @@ impl Capabilities {
     /// Refuses values if the engine at `endpoint` has none.
     pub(crate) fn check_values(self, endpoint: &str) -> Result<()> {
         match self.only_exclusive {
-            true => Err(unsupported(endpoint, "values")),
+            true => Err(only_exclusive(endpoint, "values")),
             false => Ok(()),
         }
     }
@@ -278,6 +278,16 @@ impl Capabilities {
 pub(crate) fn unsupported(endpoint: &str, what: &str) -> Error {
     Error::Unsupported {
         what: format!("{what} on {endpoint}: use redis://, file: or memory:"),
+    }
+}
+
+/// The same where a majority decides.
+fn only_exclusive(endpoint: &str, what: &str) -> Error {
+    Error::Unsupported {
+        what: format!(
+            "{what} on {endpoint}: its servers agree on who has a lock alone, and on nothing else: use redis://, file: \
+             or memory:"
+        ),
     }
 }
 

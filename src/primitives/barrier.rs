@@ -26,6 +26,7 @@ impl Locker {
     ///
     /// - [`Error::InvalidOption`] when `n` isn't 1 to 1,000.
     /// - [`Error::InvalidName`] when `name` isn't 1 to 507 bytes long: the name `<name>:here` is used as well.
+    /// - [`Error::Unsupported`] on a quorum of Redis servers, which has no values.
     ///
     /// # Examples
     ///

@@ -28,7 +28,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`] when `name` isn't 1 to 512 bytes long.
+    /// - [`Error::InvalidName`] when `name` isn't 1 to 512 bytes long.
+    /// - [`Error::Unsupported`] on a quorum of Redis servers, which has no values.
     ///
     /// # Examples
     ///

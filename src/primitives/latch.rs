@@ -15,7 +15,8 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`](crate::Error::InvalidName) when `name` isn't 1 to 512 bytes long.
+    /// - [`Error::InvalidName`](crate::Error::InvalidName) when `name` isn't 1 to 512 bytes long.
+    /// - [`Error::Unsupported`](crate::Error::Unsupported) on a quorum of Redis servers, which has no values.
     ///
     /// # Examples
     ///

@@ -20,6 +20,7 @@ impl Locker {
     ///
     /// - [`Error::InvalidName`](crate::Error::InvalidName) when `name` isn't 1 to 512 bytes long.
     /// - [`Error::InvalidValue`](crate::Error::InvalidValue) when `init` can't be written as JSON and read again.
+    /// - [`Error::Unsupported`](crate::Error::Unsupported) on a quorum of Redis servers, which has no values.
     ///
     /// # Examples
     ///

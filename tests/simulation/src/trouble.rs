@@ -109,16 +109,7 @@ fn trouble_host(
     }
     let place = site.hosts[random.usize(..site.hosts.len())];
     match trouble {
-        Trouble::CutNetwork => {
-            let which = match random.u32(..3) {
-                0 => [true, false],
-                1 => [false, true],
-                _ => [true, true],
-            };
-            let [to_host, to_client] = which;
-            cut(machine, place, Cut { to_host, to_client });
-            later(lasts, move || heal(machine, place));
-        }
+        Trouble::CutNetwork => cut_ways(machine, place, lasts, random),
         Trouble::SlowHost => {
             set_piece(machine, place, Some(random.usize(1..64)));
             later(lasts, move || set_piece(machine, place, None));
@@ -127,15 +118,10 @@ fn trouble_host(
             slow(machine, place, lasts.mul_f64(random.f64() * 0.1));
             later(lasts, move || slow(machine, place, Duration::ZERO));
         }
-        Trouble::KillHost => {
-            let with_data = !site.forgets || random.bool();
-            fail_host(place, Fault::Kill, Fault::Start { with_data }, lasts);
-        }
+        Trouble::KillHost => start_anew(place, !site.forgets || random.bool(), lasts),
         Trouble::PauseHost => fail_host(place, Fault::Pause, Fault::Resume, lasts),
         Trouble::CutHost => fail_host(place, Fault::Cut, Fault::Heal, lasts),
-        Trouble::LoseData if random.bool() => {
-            fail_host(place, Fault::Kill, Fault::Start { with_data: false }, lasts);
-        }
+        Trouble::LoseData if random.bool() => start_anew(place, false, lasts),
         Trouble::Evict => (0..random.u32(1..8))
             .for_each(|_| own_fault(site, place, |name| name == "evict", lasts, random)),
         Trouble::LoseData => own_fault(
@@ -155,6 +141,20 @@ fn trouble_host(
         ),
         _ => {}
     }
+}
+
+fn start_anew(place: Place, with_data: bool, lasts: Duration) {
+    fail_host(place, Fault::Kill, Fault::Start { with_data }, lasts);
+}
+
+fn cut_ways(machine: Machine, place: Place, lasts: Duration, random: &mut Rng) {
+    let [to_host, to_client] = match random.u32(..3) {
+        0 => [true, false],
+        1 => [false, true],
+        _ => [true, true],
+    };
+    cut(machine, place, Cut { to_host, to_client });
+    later(lasts, move || heal(machine, place));
 }
 
 /// Those of the servers' own faults that take something from them.
