@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | outside | all servers at once; where the name was taken lately, the line's server first | it has the lock; or it is taken: in line |
 //! | in line | the line's server, as it would a single one, and hears of its grant there | first |
-//! | first: the line's server has let it in | all servers at once | it has the lock; or others still have it at a majority: first, and it asks again after a pause |
+//! | first: the line's server has let it in | the other servers at once, and all when it asks again | it has the lock; or others still have it at a majority: first, and it asks again after a pause |
 //!
 //! What doesn't come to a majority with the line's server is given back at once. An owner of which a release has no
 //! answer gives up all it has, and asks for nothing any more: the release might arrive late, and take what it was
@@ -26,6 +26,8 @@ pub(super) struct QuorumWait {
     line: usize,
     wait: RedisWait,
     place: Place,
+    /// What the line's server has granted, as long as nothing was asked since.
+    at_line: Option<Grant>,
     /// Whether a server that fails may have something of it.
     may_have_left: bool,
     /// Whether another owner has to ask.
@@ -85,6 +87,7 @@ impl Wait for QuorumWait {
                             .remove(names(request).iter().map(String::as_str));
                     }
                     self.is_first(grant.token.number);
+                    self.at_line = Some(grant);
                 }
                 Ok(Answer::Broken) => return Ok(self.spent(request, deadline)),
                 Ok(taken) => {
@@ -108,6 +111,7 @@ impl Wait for QuorumWait {
             pace.until.sleep(pause);
         } else if let Some(grant) = self.wait.wait(request, pace) {
             self.is_first(grant.token.number);
+            self.at_line = Some(grant);
         }
         None
     }
@@ -121,6 +125,7 @@ impl QuorumWait {
             quorum,
             line,
             place: Place::Outside,
+            at_line: None,
             may_have_left: false,
             is_spent: false,
         }
@@ -136,7 +141,7 @@ impl QuorumWait {
 
     fn stand_at(&mut self, line: usize) {
         self.wait = RedisWait::new(self.quorum.wait_deps(line), false);
-        (self.line, self.place) = (line, Place::Outside);
+        (self.line, self.place, self.at_line) = (line, Place::Outside, None);
     }
 
     fn is_first(&mut self, token: u64) {
@@ -187,20 +192,24 @@ impl QuorumWait {
         let if_taken = self
             .wait
             .if_taken(request, pace.as_deref_mut(), inbox.as_ref());
+        let at_line = self.at_line.take();
         let call = |at| match at == self.line {
-            true => scripts.acquisition(request, if_taken, tokens_from),
-            false => scripts.acquisition(request, IfTaken::Leave, tokens_from),
+            true if at_line.is_some() => None,
+            true => Some(scripts.acquisition(request, if_taken, tokens_from)),
+            false => Some(scripts.acquisition(request, IfTaken::Leave, tokens_from)),
         };
-        let calls: Vec<_> = (0..nodes.all.len()).map(|at| Some(call(at))).collect();
+        let calls: Vec<_> = (0..nodes.all.len()).map(call).collect();
+        // Read before sending: no server's lease starts earlier than this.
+        let since = self.quorum.clock.now();
         let question = Question {
             request,
             pace,
             deadline,
-            // Read before sending: no server's lease starts earlier than this.
-            since: self.quorum.clock.now(),
+            since: (at_line.as_ref()).map_or(since, |grant| grant.since.min(since)),
             is_queued: matches!(if_taken, IfTaken::Wait { .. }),
         };
         let mut poll = Poll::new(calls.len());
+        poll.said[self.line] = at_line.map(|grant| Said::Granted(grant.token));
         nodes.round(&calls, deadline, |at, reply| {
             poll.hear(at, meaning(&scripts, request, reply))
         });
