@@ -170,6 +170,7 @@ find_zookeeper ||
 # Most tests wait for servers most of the time.
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) + 1))}"
 
+[ $# -gt 0 ] && named=yes || named=no
 say "testing with $("${CROSSLOCK_TEST_REDIS_SERVER:-redis-server}" --version)"
 if [ ${#skipped[@]} -gt 0 ]; then
   case " $* " in
@@ -177,4 +178,21 @@ if [ ${#skipped[@]} -gt 0 ]; then
     *) set -- "$@" -- ;;
   esac
 fi
-cargo test --locked --workspace --all-features "$@" ${skipped[@]+"${skipped[@]}"}
+all=(cargo test --locked --workspace --all-features)
+test_all() { "${all[@]}" "$@" ${skipped[@]+"${skipped[@]}"}; }
+if [ "$named" = yes ]; then
+  test_all "$@"
+  exit
+fi
+
+# Simulated worlds need processors and nothing else, and the other tests wait most of the time. So they run side by side.
+"${all[@]}" --no-run
+"${all[@]}" --no-run --test simulation
+worlds="$(mktemp)"
+nice "${all[@]}" --test simulation >"$worlds" 2>&1 &
+failed=0
+test_all "$@" || failed=$?
+wait $! || failed=$?
+cat "$worlds"
+rm "$worlds"
+exit "$failed"
