@@ -67,7 +67,6 @@ for_every_engine! {
             longest_timeout_waits_for_the_release(quorum)
         }
         release {
-            panic_is_told_to_the_thread_that_waits(quorum)
             lock_that_is_taken_while_unwinding_is_released_in_order(quorum)
             guard_outlives_its_thread_and_its_locker(quorum)
         }
@@ -82,7 +81,6 @@ for_every_engine! {
             whatever_is_released_early_stays_taken_until_its_time(quorum)
             last_call_counts(quorum)
             panic_frees_it_at_once(quorum)
-            waiters_get_it_when_its_time_is_over(quorum)
             reader_keeps_out_writers_and_no_readers
             permits_limit_a_rate
         }
@@ -110,7 +108,6 @@ for_every_engine! {
         }
         break_lock {
             broken_lock_is_the_next_holders(quorum)
-            next_renewal_tells_the_holder(quorum)
             end_of_its_hold_tells_the_holder
             break_of_a_free_lock_takes_it_from_nobody(quorum)
             break_ends_the_time_that_a_lock_is_kept(quorum)
@@ -130,7 +127,6 @@ for_every_engine! {
             value_starts_as_init_and_is_stored_read_and_removed
             value_that_was_not_borrowed_mutably_or_is_discarded_is_not_stored
             panic_discards_the_change_and_is_told
-            values_of_names_and_namespaces_are_apart
             each_call_takes_it_when_it_is_free_and_none_when_it_is_not
             lost_lease_stores_nothing
             threads_lose_no_change(ways)
@@ -150,7 +146,6 @@ for_every_engine! {
             guard_whose_value_fits_returns_at_once_and_stores_nothing
             stored_value_ends_the_wait_of_another_locker
             change_by_a_condition_does_not_wake_its_own_thread
-            value_that_comes_with_a_hand_off_ends_a_wait
             timed_wait_ends_with_the_lock_held
             condition_that_panics_releases_and_changes_nothing
         }
@@ -168,14 +163,12 @@ for_every_engine! {
         several {
             names_given_twice_are_one(quorum)
             wrong_numbers_and_names_are_rejected(quorum)
-            names_are_texts_of_any_type(quorum)
             abandoned_set_is_told_to_the_next_holder_of_each(quorum)
         }
         rwlock {
             abandoned_writer_is_told_to_readers_and_the_next_writer
             no_reader_passes_a_writer_that_waits
             downgraded_writer_reads_with_others
-            downgrade_lets_in_those_that_wait_to_read
         }
         #[cfg(feature = "value")]
         rwlock_value {
@@ -188,7 +181,6 @@ for_every_engine! {
         }
         semaphore {
             there_are_as_many_permits_as_it_has
-            large_request_is_not_passed_by_small_ones
             numbers_out_of_range_are_rejected
             largest_semaphore_can_be_taken_whole
             permits_and_other_ways_to_hold_a_name_exclude_each_other
