@@ -112,3 +112,46 @@ pub(crate) fn host_micros() -> u64 {
     let since = time::wall();
     since.as_micros().try_into().unwrap_or(u64::MAX / 2)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::random::for_any;
+
+    const LARGEST: u64 = 1 << 52;
+
+    #[test]
+    fn token_is_odd_larger_than_all_before_and_tells_abandonment() {
+        for_any(|random| {
+            let [stored, now] = [(); 2].map(|()| random.u64(..LARGEST));
+            let hand_overs = random.u64(..=HAND_OVERS);
+            let token = Token::next(stored, now);
+            assert_eq!(token.number % 2, 1);
+            assert!(token.number >= now);
+            assert_eq!(token.abandoned, stored % 2 == 1);
+            assert_eq!(token.abandoned, token.number % 4 == 3);
+            let used = if token.abandoned {
+                stored + 2 * hand_overs
+            } else {
+                stored
+            };
+            assert!(token.number > used);
+        });
+    }
+
+    #[test]
+    fn panic_leaves_a_number_that_tells_of_it_above_all_that_were_used() {
+        for_any(|random| {
+            let [stored, now] = [(); 2].map(|()| random.u64(..LARGEST));
+            let hand_overs = random.u64(..=HAND_OVERS);
+            let last_used = Token::next(stored, now).number + 2 * hand_overs;
+            let counter = Ending::Panicked { last_used }.counter().unwrap();
+            assert!(counter > last_used && counter % 2 == 1 && counter % 8 != 7);
+            let next = Token::next(counter, 0);
+            assert!(next.abandoned && next.number > counter);
+            // Nor is it mistaken for a release in order, or for a lease that ran out.
+            let clean = Ending::Clean { last_used }.counter().unwrap();
+            assert!(counter != clean && clean > last_used && !Token::next(clean, 0).abandoned);
+        });
+    }
+}
