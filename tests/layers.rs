@@ -202,29 +202,19 @@ fn no_modules_use_each_other() {
     assert!(circle.is_empty(), "in a circle, or above one: {circle:?}");
 }
 
-/// The code of a module, with each path of its own that it imports from another crate.
+/// The code of a module, with each path that it imports from another crate.
 fn foreign(text: &str) -> String {
-    let (mut foreign, mut tree) = (String::new(), String::new());
-    for line in text.lines().map(str::trim) {
-        let import = line.split_once("use ");
-        let import = import.filter(|(before, _)| before.is_empty() || before.starts_with("pub"));
-        if import.is_none() && tree.is_empty() {
-            foreign += line;
-            foreign += "\n";
-            continue;
-        }
-        tree += import.map_or(line, |(_, tree)| tree);
-        if let Some(whole) = tree.strip_suffix(';') {
-            let paths = leaves(&whole.replace(' ', "")).into_iter();
-            let is_own = |path: &str| {
-                let own = ["crate::", "self::", "super::"];
-                own.iter().any(|root| path.starts_with(root))
-            };
-            paths
-                .filter(|path| !is_own(path))
-                .for_each(|path| foreign += &(path + "\n"));
-            tree.clear();
-        }
+    let mut parts = text.split("use ");
+    let mut foreign = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (tree, rest) = part.split_once(';').unwrap_or((part, ""));
+        let is_own = |path: &String| {
+            let own = ["crate::", "self::", "super::"];
+            own.iter().any(|root| path.starts_with(root))
+        };
+        let paths = leaves(&tree.split_whitespace().collect::<String>()).into_iter();
+        let paths = paths.filter(|path| !is_own(path));
+        foreign += &(paths.collect::<Vec<_>>().join("\n") + "\n" + rest);
     }
     foreign
 }

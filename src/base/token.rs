@@ -154,19 +154,4 @@ mod tests {
             assert!(counter != clean && clean > last_used && !Token::next(clean, 0).abandoned);
         });
     }
-
-    #[test]
-    fn token_of_two_is_no_smaller_and_of_the_class_of_an_exclusive_lease() {
-        for_any(|random| {
-            let stored = [(); 2].map(|()| random.u64(..1 << 40));
-            let [one, other] = stored.map(|stored| Token::next(stored, 0));
-            let both = one.and(other);
-            assert!(both.number >= one.number.max(other.number));
-            assert!(both.number <= one.number.max(other.number) + 6);
-            assert_eq!(both.abandoned, one.abandoned || other.abandoned);
-            assert_eq!(both, Token::from_number(both.number));
-            // 7 of 8 is for those that share.
-            assert!(matches!(both.number % 8, 1 | 3 | 5), "{both:?}");
-        });
-    }
 }

@@ -1,6 +1,5 @@
 //! Locks that stay taken for a while although they were released.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::Locker;
@@ -64,30 +63,6 @@ pub(crate) fn panic_frees_it_at_once(lock: &Locker) {
     });
     let next = lock.try_lock("a").unwrap().expect("it was released");
     assert!(next.was_abandoned());
-}
-
-/// Those that wait when it is released, and those that come after, of this locker and of others.
-pub(crate) fn waiters_get_it_when_its_time_is_over(place: &Place) {
-    let lock = place.builder().hand_over(PATIENCE).build().unwrap();
-    let (other, began) = (place.other(), Instant::now());
-    let guard = lock.lock("a").unwrap();
-    guard.at_least_for(SHORT);
-    let wait = |lock: &Locker| {
-        let guard = lock.lock("a").unwrap();
-        assert!(began.elapsed() >= SHORT, "after {:?}", began.elapsed());
-        assert!(!guard.was_abandoned());
-    };
-    thread::scope(|scope| {
-        for lock in [&lock, &lock, &other] {
-            scope.spawn(move || wait(lock));
-        }
-        thread::sleep(SHORT / 6);
-        guard.unlock().unwrap();
-        for lock in [&lock, &other] {
-            scope.spawn(move || wait(lock));
-        }
-    });
-    assert_free(place, "a");
 }
 
 pub(crate) fn reader_keeps_out_writers_and_no_readers(place: &Place) {

@@ -11,9 +11,6 @@ use super::lease::assert_lost;
 use super::release::{assert_free, assert_taken};
 use crate::{PATIENCE, Place};
 
-/// Long enough that nothing but the break ends a lease, on a busy machine too.
-const TTL: Duration = Duration::from_secs(20);
-
 /// Bounded, so that a test fails whose lock isn't broken, and doesn't hang.
 #[track_caller]
 pub(crate) fn waits_for(lock: &Locker) -> LockGuard {
@@ -62,24 +59,6 @@ pub(crate) fn broken_lock_is_the_next_holders(place: &Place) {
             .iter()
             .for_each(|name| assert_free(place, name));
     });
-}
-
-pub(crate) fn next_renewal_tells_the_holder(place: &Place) {
-    // Nobody listens, so that no message tells it.
-    let lock = place.builder().ttl(TTL);
-    let lock = lock.renew_every(Duration::from_millis(50)).build().unwrap();
-    let guard = lock.lock("a").unwrap();
-    assert_eq!(place.break_lock("a").unwrap().len(), 1);
-    let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
-    assert_eq!(lost.reason, LostReason::Broken);
-    assert!(matches!(guard.check(), Err(Error::Lost { .. })));
-    // The thread that holds it could take it again.
-    assert!(
-        lock.try_lock("a")
-            .unwrap()
-            .expect("it is free")
-            .was_abandoned()
-    );
 }
 
 /// Which hears of nothing by itself, and renews late.

@@ -8,7 +8,7 @@ use crosslock::{Error, Leader};
 
 use super::release::panics_with;
 use crate::{PATIENCE, Place};
-use support::{Stopwatch, wait_until};
+use support::wait_until;
 
 const SHORT: Duration = Duration::from_millis(60);
 
@@ -33,9 +33,7 @@ pub(crate) fn value_is_set_once(place: &Place) {
         let waits = scope.spawn(|| there.wait().unwrap());
         thread::sleep(SHORT);
         assert_eq!(here.set(7).unwrap(), Ok(()));
-        let watch = Stopwatch::start();
         assert_eq!(waits.join().unwrap(), 7);
-        watch.assert_within(Duration::from_secs(1));
     });
     assert_eq!(there.set(8).unwrap(), Err(8));
     assert_eq!(here.set(9).unwrap(), Err(9));

@@ -1,16 +1,32 @@
 //! Has each test of the suite run for each engine, in a place of its own.
 
+/// One test, where its marks have what a place asks for.
+macro_rules! test_at {
+    ($place:ident all [$($marks:ident)*] $topic:ident $test:ident) => {
+        #[test]
+        fn $test() {
+            crate::$topic::$test(&crate::Place::$place());
+        }
+    };
+    ($place:ident $asked:ident [] $topic:ident $test:ident) => {};
+    ($place:ident quorum [quorum $($more:ident)?] $topic:ident $test:ident) => {
+        test_at!($place all [] $topic $test);
+    };
+    ($place:ident ways [$(quorum)? ways] $topic:ident $test:ident) => {
+        test_at!($place all [] $topic $test);
+    };
+    ($place:ident $asked:ident [$mark:ident] $topic:ident $test:ident) => {};
+}
+
 macro_rules! suite {
-    ($place:expr; { $($(#[$only:meta])? $topic:ident { $($test:ident)* })* }) => {
+    ($place:ident $asked:ident { $(
+        $(#[$only:meta])?
+        $topic:ident { $($test:ident $(($($mark:ident),+))?)* }
+    )* }) => {
         $(
             $(#[$only])?
             mod $topic {
-                $(
-                    #[test]
-                    fn $test() {
-                        crate::$topic::$test(&$place);
-                    }
-                )*
+                $(test_at!($place $asked [$($($mark)+)?] $topic $test);)*
             }
         )*
     };
@@ -18,11 +34,11 @@ macro_rules! suite {
 
 /// Those tests in each of these places, if its feature is there.
 macro_rules! at_each {
-    ($tests:tt $($(#[$only:meta])? $place:ident)*) => {
+    ($tests:tt $asked:ident: $($(#[$only:meta])? $place:ident)*) => {
         $(
             $(#[$only])?
             mod $place {
-                suite!(crate::Place::$place(); $tests);
+                suite!($place $asked $tests);
             }
         )*
     };
@@ -32,7 +48,7 @@ macro_rules! at_each {
 macro_rules! for_every_engine {
     ({ $($all:tt)* } { $($more:tt)* } { $($less:tt)* }) => {
         at_each! {
-            { $($all)* $($more)* }
+            { $($all)* $($more)* } all:
             memory
             #[cfg(feature = "file")]
             file
@@ -46,11 +62,27 @@ macro_rules! for_every_engine {
             cluster
         }
         at_each! {
-            { $($all)* $($less)* }
+            { $($all)* $($less)* } all:
             #[cfg(feature = "etcd")]
             etcd
             #[cfg(feature = "zookeeper")]
             zookeeper
+        }
+        at_each! {
+            { $($all)* } quorum:
+            #[cfg(feature = "redis")]
+            quorum
+        }
+        at_each! {
+            { $($all)* } ways:
+            #[cfg(feature = "redis")]
+            unix
+            #[cfg(feature = "tls")]
+            tls
+            #[cfg(feature = "etcd")]
+            etcd3
+            #[cfg(feature = "zookeeper")]
+            zookeeper3
         }
     };
 }

@@ -43,96 +43,93 @@ pub(crate) use place::Place;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 // What every engine can do, and what those can that have delay queues and let readers or writers be preferred. A
-// function of the suite that is missing here is dead code, which the compiler tells.
+// function of the suite that is missing here is dead code, which the compiler tells. `quorum` marks what has only locks
+// that one holds at a time, and `ways` what depends on how several servers agree, or on the way to a server.
 for_every_engine! {
     {
         exclusion {
-            threads_exclude_each_other_in_every_way
-            namespaces_are_apart
+            threads_exclude_each_other_in_every_way(ways)
+            namespaces_are_apart(quorum)
         }
         kinds {
-            guard_tells_of_its_lock_until_it_is_released
-            each_call_is_served_when_its_lock_is_free
-            each_call_ends_in_time
-            each_call_tries_a_given_number_of_times
-            lease_that_is_not_renewed_is_lost_and_then_the_next_ones
-            renewal_keeps_each_for_several_ttls
-            panic_releases_each_and_is_told_of_those_that_are_exclusive
+            guard_tells_of_its_lock_until_it_is_released(quorum)
+            each_call_is_served_when_its_lock_is_free(quorum, ways)
+            each_call_ends_in_time(quorum)
+            each_call_tries_a_given_number_of_times(quorum)
+            lease_that_is_not_renewed_is_lost_and_then_the_next_ones(quorum, ways)
+            renewal_keeps_each_for_several_ttls(quorum, ways)
+            panic_releases_each_and_is_told_of_those_that_are_exclusive(quorum)
             what_can_not_be_downgraded_is_released
-            each_is_passed_on_once_with_a_token_above
-            each_call_that_waits_is_cancelled
+            each_is_passed_on_once_with_a_token_above(quorum)
+            each_call_that_waits_is_cancelled(quorum, ways)
         }
         waiting {
-            longest_timeout_waits_for_the_release
+            longest_timeout_waits_for_the_release(quorum)
         }
         release {
-            panic_is_told_to_the_thread_that_waits
-            lock_that_is_taken_while_unwinding_is_released_in_order
-            guard_outlives_its_thread_and_its_locker
+            lock_that_is_taken_while_unwinding_is_released_in_order(quorum)
+            guard_outlives_its_thread_and_its_locker(quorum)
         }
         lease {
-            every_clone_of_the_channel_learns_of_the_loss
-            max_hold_ends_renewal
-            tokens_are_odd_and_increase_from_holder_to_holder
-            ticket_of_another_namespace_is_refused_and_still_good
-            ticket_that_nobody_uses_lasts_for_its_ttl
+            every_clone_of_the_channel_learns_of_the_loss(quorum)
+            max_hold_ends_renewal(quorum)
+            tokens_are_odd_and_increase_from_holder_to_holder(quorum, ways)
+            ticket_of_another_namespace_is_refused_and_still_good(quorum)
+            ticket_that_nobody_uses_lasts_for_its_ttl(quorum)
         }
         at_least {
-            whatever_is_released_early_stays_taken_until_its_time
-            last_call_counts
-            panic_frees_it_at_once
-            waiters_get_it_when_its_time_is_over
+            whatever_is_released_early_stays_taken_until_its_time(quorum)
+            last_call_counts(quorum)
+            panic_frees_it_at_once(quorum)
             reader_keeps_out_writers_and_no_readers
             permits_limit_a_rate
         }
         names {
-            odd_names_are_all_different_locks
+            odd_names_are_all_different_locks(quorum)
             names_out_of_bounds_are_rejected_by_every_call
-            bad_namespaces_are_rejected
-            values_out_of_range_are_rejected_by_name
-            shortest_ttl_is_that_of_the_engine
-            bounds_themselves_are_accepted
+            bad_namespaces_are_rejected(quorum)
+            values_out_of_range_are_rejected_by_name(quorum)
+            shortest_ttl_is_that_of_the_engine(quorum)
+            bounds_themselves_are_accepted(quorum)
         }
         texts {
-            debug_output_hides_owner_and_password
-            errors_name_the_lock_and_hide_owner_and_password
-            diagnosis_has_words_for_each_check_and_leaves_locks_alone
+            debug_output_hides_owner_and_password(quorum)
+            errors_name_the_lock_and_hide_owner_and_password(quorum, ways)
+            diagnosis_has_words_for_each_check_and_leaves_locks_alone(quorum, ways)
         }
         inspect {
-            holder_is_seen
-            kept_lock_is_seen_as_kept_and_listed
+            holder_is_seen(quorum)
+            kept_lock_is_seen_as_kept_and_listed(quorum)
             all_holders_are_seen_and_listed
             waiters_are_seen_in_their_order_with_what_they_want
-            names_in_use_are_listed
-            prefix_has_no_special_characters
-            each_of_many_names_is_listed_once
+            names_in_use_are_listed(quorum)
+            prefix_has_no_special_characters(quorum)
+            each_of_many_names_is_listed_once(quorum, ways)
         }
         break_lock {
-            broken_lock_is_the_next_holders
-            next_renewal_tells_the_holder
+            broken_lock_is_the_next_holders(quorum)
             end_of_its_hold_tells_the_holder
-            break_of_a_free_lock_takes_it_from_nobody
-            break_ends_the_time_that_a_lock_is_kept
-            break_keeps_the_order_of_those_who_wait
+            break_of_a_free_lock_takes_it_from_nobody(quorum)
+            break_ends_the_time_that_a_lock_is_kept(quorum)
+            break_keeps_the_order_of_those_who_wait(quorum)
         }
         cancel {
-            later_call_ends_at_once
-            pauses_between_attempts_end
+            later_call_ends_at_once(quorum)
+            pauses_between_attempts_end(quorum)
         }
         close {
-            locks_are_free_unless_they_are_kept_and_their_guards_know
-            waits_end_in_all_namespaces
-            closed_locker_takes_nothing
+            locks_are_free_unless_they_are_kept_and_their_guards_know(quorum)
+            waits_end_in_all_namespaces(quorum, ways)
+            closed_locker_takes_nothing(quorum)
         }
         #[cfg(feature = "value")]
         mutex {
             value_starts_as_init_and_is_stored_read_and_removed
             value_that_was_not_borrowed_mutably_or_is_discarded_is_not_stored
             panic_discards_the_change_and_is_told
-            values_of_names_and_namespaces_are_apart
             each_call_takes_it_when_it_is_free_and_none_when_it_is_not
             lost_lease_stores_nothing
-            threads_lose_no_change
+            threads_lose_no_change(ways)
             update_stores_what_its_closure_leaves_unless_that_fails
         }
         #[cfg(feature = "value")]
@@ -141,7 +138,7 @@ for_every_engine! {
             field_and_type_of_a_value_that_does_not_fit_are_told_and_its_content_is_not
             value_that_can_not_be_written_is_not_stored
             values_come_back_as_they_were
-            large_values_come_back
+            large_values_come_back(ways)
             guard_hides_no_method_of_its_value
         }
         #[cfg(feature = "value")]
@@ -149,7 +146,6 @@ for_every_engine! {
             guard_whose_value_fits_returns_at_once_and_stores_nothing
             stored_value_ends_the_wait_of_another_locker
             change_by_a_condition_does_not_wake_its_own_thread
-            value_that_comes_with_a_hand_off_ends_a_wait
             timed_wait_ends_with_the_lock_held
             condition_that_panics_releases_and_changes_nothing
         }
@@ -165,16 +161,14 @@ for_every_engine! {
             record_of_a_leader_before_is_not_that_of_the_holder
         }
         several {
-            names_given_twice_are_one
-            wrong_numbers_and_names_are_rejected
-            names_are_texts_of_any_type
-            abandoned_set_is_told_to_the_next_holder_of_each
+            names_given_twice_are_one(quorum)
+            wrong_numbers_and_names_are_rejected(quorum)
+            abandoned_set_is_told_to_the_next_holder_of_each(quorum)
         }
         rwlock {
             abandoned_writer_is_told_to_readers_and_the_next_writer
             no_reader_passes_a_writer_that_waits
             downgraded_writer_reads_with_others
-            downgrade_lets_in_those_that_wait_to_read
         }
         #[cfg(feature = "value")]
         rwlock_value {
@@ -187,7 +181,6 @@ for_every_engine! {
         }
         semaphore {
             there_are_as_many_permits_as_it_has
-            large_request_is_not_passed_by_small_ones
             numbers_out_of_range_are_rejected
             largest_semaphore_can_be_taken_whole
             permits_and_other_ways_to_hold_a_name_exclude_each_other
@@ -229,132 +222,4 @@ for_every_engine! {
             there_are_none_here
         }
     }
-}
-
-// What depends on how several servers agree, or on the way to a server.
-at_each! {
-    {
-        exclusion {
-            threads_exclude_each_other_in_every_way
-        }
-        kinds {
-            each_call_is_served_when_its_lock_is_free
-            lease_that_is_not_renewed_is_lost_and_then_the_next_ones
-            renewal_keeps_each_for_several_ttls
-            each_call_that_waits_is_cancelled
-        }
-        lease {
-            tokens_are_odd_and_increase_from_holder_to_holder
-        }
-        close {
-            waits_end_in_all_namespaces
-        }
-        inspect {
-            each_of_many_names_is_listed_once
-        }
-        texts {
-            diagnosis_has_words_for_each_check_and_leaves_locks_alone
-            errors_name_the_lock_and_hide_owner_and_password
-        }
-        #[cfg(feature = "value")]
-        mutex {
-            threads_lose_no_change
-        }
-        #[cfg(feature = "value")]
-        mutex_contents {
-            large_values_come_back
-        }
-    }
-    #[cfg(feature = "redis")]
-    unix
-    #[cfg(feature = "tls")]
-    tls
-    #[cfg(feature = "etcd")]
-    etcd3
-    #[cfg(feature = "zookeeper")]
-    zookeeper3
-}
-
-// What has only locks that one holds at a time.
-at_each! {
-    {
-        exclusion {
-            namespaces_are_apart
-        }
-        kinds {
-            guard_tells_of_its_lock_until_it_is_released
-            each_call_is_served_when_its_lock_is_free
-            each_call_ends_in_time
-            each_call_tries_a_given_number_of_times
-            lease_that_is_not_renewed_is_lost_and_then_the_next_ones
-            renewal_keeps_each_for_several_ttls
-            panic_releases_each_and_is_told_of_those_that_are_exclusive
-            each_is_passed_on_once_with_a_token_above
-            each_call_that_waits_is_cancelled
-        }
-        waiting {
-            longest_timeout_waits_for_the_release
-        }
-        release {
-            panic_is_told_to_the_thread_that_waits
-            lock_that_is_taken_while_unwinding_is_released_in_order
-            guard_outlives_its_thread_and_its_locker
-        }
-        lease {
-            every_clone_of_the_channel_learns_of_the_loss
-            max_hold_ends_renewal
-            tokens_are_odd_and_increase_from_holder_to_holder
-            ticket_of_another_namespace_is_refused_and_still_good
-            ticket_that_nobody_uses_lasts_for_its_ttl
-        }
-        at_least {
-            whatever_is_released_early_stays_taken_until_its_time
-            last_call_counts
-            panic_frees_it_at_once
-            waiters_get_it_when_its_time_is_over
-        }
-        names {
-            odd_names_are_all_different_locks
-            bad_namespaces_are_rejected
-            values_out_of_range_are_rejected_by_name
-            shortest_ttl_is_that_of_the_engine
-            bounds_themselves_are_accepted
-        }
-        texts {
-            debug_output_hides_owner_and_password
-            errors_name_the_lock_and_hide_owner_and_password
-            diagnosis_has_words_for_each_check_and_leaves_locks_alone
-        }
-        inspect {
-            holder_is_seen
-            kept_lock_is_seen_as_kept_and_listed
-            names_in_use_are_listed
-            prefix_has_no_special_characters
-            each_of_many_names_is_listed_once
-        }
-        break_lock {
-            broken_lock_is_the_next_holders
-            next_renewal_tells_the_holder
-            break_of_a_free_lock_takes_it_from_nobody
-            break_ends_the_time_that_a_lock_is_kept
-            break_keeps_the_order_of_those_who_wait
-        }
-        cancel {
-            later_call_ends_at_once
-            pauses_between_attempts_end
-        }
-        close {
-            locks_are_free_unless_they_are_kept_and_their_guards_know
-            waits_end_in_all_namespaces
-            closed_locker_takes_nothing
-        }
-        several {
-            names_given_twice_are_one
-            wrong_numbers_and_names_are_rejected
-            names_are_texts_of_any_type
-            abandoned_set_is_told_to_the_next_holder_of_each
-        }
-    }
-    #[cfg(feature = "redis")]
-    quorum
 }

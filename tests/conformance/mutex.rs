@@ -65,21 +65,6 @@ pub(crate) fn panic_discards_the_change_and_is_told(lock: &Locker) {
     assert_next_finds(&counter, 7, false);
 }
 
-pub(crate) fn values_of_names_and_namespaces_are_apart(lock: &Locker) {
-    let other = lock.with_namespace("values-apart").unwrap();
-    let counters = [
-        lock.mutex("a", 0u64).unwrap(),
-        lock.mutex("a:value", 0).unwrap(),
-        other.mutex("a", 0).unwrap(),
-    ];
-    for (counter, value) in counters.iter().zip(1..) {
-        *counter.lock().unwrap() = value;
-    }
-    for (counter, value) in counters.iter().zip(1..) {
-        assert_eq!(counter.peek().unwrap(), value);
-    }
-}
-
 pub(crate) fn each_call_takes_it_when_it_is_free_and_none_when_it_is_not(place: &Place) {
     let here = counter(place);
     let soon = || Instant::now() + PATIENCE;

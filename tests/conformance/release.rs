@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crosslock::{Error, LockGuard, Locker};
 
-use crate::{PATIENCE, Place};
+use crate::Place;
 use support::Stopwatch;
 
 #[track_caller]
@@ -40,23 +40,6 @@ pub(crate) fn release(guard: LockGuard) {
     match guard.unlock() {
         Ok(()) | Err(Error::Unavailable { .. }) => {}
         Err(error) => panic!("{error}"),
-    }
-}
-
-pub(crate) fn panic_is_told_to_the_thread_that_waits(place: &Place) {
-    let hands_over = place.builder().hand_over(PATIENCE).build().unwrap();
-    let other = place.other();
-    for waiting in [&hands_over, &other] {
-        let guard = hands_over.lock("a").unwrap();
-        let abandoned = thread::scope(|scope| {
-            let waiter = scope.spawn(|| waiting.lock("a").unwrap().was_abandoned());
-            // Long enough to get into a line.
-            thread::sleep(Duration::from_millis(50));
-            panics_with(move || guard);
-            waiter.join().unwrap()
-        });
-        assert!(abandoned);
-        assert_free(place, "a");
     }
 }
 

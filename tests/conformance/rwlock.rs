@@ -1,8 +1,5 @@
 //! Locks that many hold to read, or one to write, who may go on as a reader.
 
-use std::thread;
-use std::time::Duration;
-
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Locker, Prefer};
 
@@ -49,22 +46,4 @@ pub(crate) fn downgraded_writer_reads_with_others(place: &Place) {
         drop(with_it);
         assert!(!place.write("a").unwrap().was_abandoned());
     }
-}
-
-pub(crate) fn downgrade_lets_in_those_that_wait_to_read(place: &Place) {
-    let others = [(); 3].map(|()| place.other());
-    let writing = place.write("a").unwrap();
-    thread::scope(|scope| {
-        let readers: Vec<_> = others
-            .iter()
-            .map(|lock| scope.spawn(|| lock.read("a").unwrap()))
-            .collect();
-        // That a thread waits behind a writer can't be seen; those that are late come in as well.
-        thread::sleep(Duration::from_millis(60));
-        let reading = writing.downgrade().unwrap();
-        for reader in readers {
-            reader.join().unwrap().verify().unwrap();
-        }
-        reading.verify().unwrap();
-    });
 }

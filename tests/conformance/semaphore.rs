@@ -1,14 +1,12 @@
 //! Names that as many may hold as there are permits.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crosslock::{Error, Locker, Semaphore};
 
 use super::texts::{assert_discreet, debugged};
 use super::waiting::release_meanwhile;
 use crate::{PATIENCE, Place};
-use support::wait_until;
 
 fn of(permits: u32, lock: &Locker) -> Semaphore {
     lock.semaphore("a", permits).unwrap()
@@ -42,28 +40,6 @@ pub(crate) fn there_are_as_many_permits_as_it_has(place: &Place) {
     drop(one);
     let all = there.try_acquire_many(3).unwrap();
     all.expect("all are there").verify().unwrap();
-}
-
-pub(crate) fn large_request_is_not_passed_by_small_ones(place: &Place) {
-    let (here, there) = (of(3, place), of(3, &place.other()));
-    let held = here.acquire().unwrap();
-    thread::scope(|scope| {
-        let large = scope.spawn(|| there.acquire_many(3).unwrap());
-        wait_until("the large request to wait", PATIENCE, || {
-            here.try_acquire().unwrap().is_none()
-        });
-        assert_available(&here, 2);
-        assert!(here.try_acquire_many(2).unwrap().is_none());
-        let small = scope.spawn(|| here.acquire().unwrap());
-        thread::sleep(Duration::from_millis(60));
-        assert!(!small.is_finished());
-        held.unlock().unwrap();
-        let large = large.join().unwrap();
-        assert!(!small.is_finished());
-        large.unlock().unwrap();
-        small.join().unwrap().unlock().unwrap();
-    });
-    assert_available(&here, 3);
 }
 
 pub(crate) fn numbers_out_of_range_are_rejected(lock: &Locker) {

@@ -68,22 +68,6 @@ pub(crate) fn wrong_numbers_and_names_are_rejected(place: &Place) {
     }
 }
 
-pub(crate) fn names_are_texts_of_any_type(lock: &Locker) {
-    let (owned, soon) = (["a", "b"].map(String::from), Instant::now());
-    drop(lock.lock_all(&owned).unwrap());
-    let owned = Vec::from(owned);
-    drop(lock.try_lock_all(&owned).unwrap().unwrap());
-    let boxed = <[_; 2]>::try_from(owned)
-        .unwrap()
-        .map(String::into_boxed_str);
-    drop(lock.try_lock_all_for(&boxed, PATIENCE).unwrap().unwrap());
-    drop(lock.try_lock_all_until(&["a", "b"], soon).unwrap().unwrap());
-    let either = ["a", "b"].map(std::borrow::Cow::from);
-    let guard = lock.lock_all(&either).unwrap();
-    assert_all_taken(lock, &["a", "b"]);
-    drop(guard);
-}
-
 pub(crate) fn abandoned_set_is_told_to_the_next_holder_of_each(place: &Place) {
     let careless = place.careless();
     std::mem::forget(careless.lock_all(&["a", "b"]).unwrap());

@@ -48,7 +48,7 @@ impl Container {
         if self.ahead == 0 {
             program.drain(2..4);
         }
-        let mut started = Puppet::start_under(&program, directory);
+        let mut started = Puppet::start_under(&program, &url(directory));
         let up: i64 = started.ask("up").parse().unwrap();
         let ahead = up - clock_gettime(ClockId::Boottime).tv_sec;
         assert!(

@@ -1,10 +1,10 @@
 //! Processes that have no descriptors left.
 
-use super::puppet::Puppet;
+use super::puppet::{Puppet, exhaust, puppet, recover};
 use super::*;
 
 fn start(directory: &Path) -> [Puppet; 2] {
-    [(); 2].map(|()| Puppet::start(directory))
+    [(); 2].map(|()| puppet(directory))
 }
 
 #[test]
@@ -17,13 +17,13 @@ fn process_without_descriptors_takes_no_living_one_for_dead() {
         if name == "a" {
             assert_eq!(poor.ask("try a"), "taken");
         }
-        poor.exhaust();
+        exhaust(&poor);
         for order in ["try", "try-for-2s", "try-read"] {
             let answer = poor.ask(&format!("{order} {name}"));
             assert!(!answer.starts_with("token"), "{order} {name}: {answer}");
         }
         assert_eq!(holder.ask("verify"), "ok");
-        poor.recover();
+        recover(&poor);
         assert_eq!(poor.ask(&format!("try {name}")), "taken");
         assert_eq!(holder.ask("unlock"), "ok");
         assert!(poor.ask(&format!("lock {name}")).ends_with("false"));
@@ -40,16 +40,16 @@ fn holders_and_waiters_that_lose_their_descriptors_go_on() {
     assert!(holder.ask("lock a").starts_with("token"));
     waiter.tell("lock a");
     await_a_line(&lock, "a");
-    holder.exhaust();
+    exhaust(&holder);
     assert!(lock.try_lock("a").unwrap().is_none());
     assert_eq!(holder.ask("verify"), "ok");
     assert_eq!(holder.ask("unlock"), "ok");
     assert!(waiter.answer().ends_with("false"));
     // And a waiter that loses its own is served.
-    holder.recover();
+    recover(&holder);
     holder.tell("lock a");
     await_a_line(&lock, "a");
-    holder.exhaust();
+    exhaust(&holder);
     assert_eq!(waiter.ask("unlock"), "ok");
     assert!(holder.answer().ends_with("false"));
 }
@@ -59,10 +59,10 @@ fn holders_and_waiters_that_lose_their_descriptors_go_on() {
 fn locker_is_opened_without_descriptors_and_leaves_nothing_of_a_door_that_could_not_be_made() {
     let directory = temp_dir();
     set_mode(directory.path(), 0o777);
-    let mut poor = Puppet::start(directory.path());
+    let mut poor = puppet(directory.path());
     let guard = open(directory.path()).lock("a").unwrap();
     assert_eq!(poor.ask("look a"), "1 holders");
-    poor.exhaust();
+    exhaust(&poor);
     assert_eq!(poor.ask("open"), "ok");
     for order in ["try a", "try-for-2s a"] {
         let answer = poor.ask(order);
@@ -71,6 +71,6 @@ fn locker_is_opened_without_descriptors_and_leaves_nothing_of_a_door_that_could_
     let left = names_in(directory.path()).into_iter();
     assert_eq!(left.filter(|name| name.starts_with(".new-")).count(), 0);
     drop(guard);
-    poor.recover();
+    recover(&poor);
     assert!(poor.ask("try a").ends_with("false"));
 }

@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::puppet::Puppet;
+use super::puppet::puppet;
 use super::*;
 use support::Stopwatch;
 
@@ -23,7 +23,7 @@ impl Drop for Grandchild {
 
 /// What `order` starts, when the holder that was told has died.
 fn orphan(directory: &Path, order: &str) -> Grandchild {
-    let mut holder = Puppet::start(directory);
+    let mut holder = puppet(directory);
     assert!(holder.ask("lock a").starts_with("token"));
     let grandchild = Grandchild::of(&holder.ask(order));
     holder.kill();
@@ -52,7 +52,7 @@ fn child_that_inherits_the_files_of_a_lock_keeps_it_until_it_ends() {
         let lock = open(directory.path());
         assert!(lock.try_lock("a").unwrap().is_none(), "{order}");
         // One that waits is told of the end, too.
-        let mut waiter = Puppet::start(directory.path());
+        let mut waiter = puppet(directory.path());
         waiter.tell("lock a");
         await_a_line(&lock, "a");
         assert!(!waiter.has_answered());
@@ -67,7 +67,7 @@ fn child_that_inherits_the_files_of_a_lock_keeps_it_until_it_ends() {
 fn release_is_the_holders_whoever_has_copies_of_its_files() {
     for order in ["execute-with-lock", "fork"] {
         let directory = temp_dir();
-        let mut holder = Puppet::start(directory.path());
+        let mut holder = puppet(directory.path());
         holder.ask("lock a");
         let _orphan = Grandchild::of(&holder.ask(order));
         assert_eq!(holder.ask("unlock"), "ok");

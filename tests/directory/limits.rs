@@ -1,19 +1,19 @@
 //! Processes that may write files up to a length, or open a number of files; and files of names that nobody uses.
 
 use super::files::{IDLE, use_last_at};
-use super::puppet::Puppet;
+use super::puppet::{limit_file_size, puppet};
 use super::*;
 use support::Child;
 
 #[test]
 fn process_that_may_write_no_long_files_leaves_a_lock_whole_and_lives() {
     let directory = temp_dir();
-    let mut other = Puppet::start(directory.path());
+    let mut other = puppet(directory.path());
     assert!(other.ask("lock a").starts_with("token"));
     assert_eq!(other.ask("unlock"), "ok");
-    let mut limited = Puppet::start(directory.path());
+    let mut limited = puppet(directory.path());
     for most in [1, 70, 100, 200, 4095] {
-        limited.limit_file_size(Some(most));
+        limit_file_size(&limited, Some(most));
         for name in ["a", "b"] {
             for order in ["try", "lock", "read"] {
                 assert_eq!(limited.ask(&format!("{order} {name}")), "Engine", "{most}");
@@ -32,11 +32,11 @@ fn process_that_may_write_no_long_files_leaves_a_lock_whole_and_lives() {
         "{}",
         limited.ask("why a")
     );
-    limited.limit_file_size(Some(5000));
+    limit_file_size(&limited, Some(5000));
     assert_eq!(limited.ask("store-10 a"), "ok");
     // The value before one that is too long stays.
     assert_eq!(limited.ask("store-10000 a"), "Engine");
-    limited.limit_file_size(None);
+    limit_file_size(&limited, None);
     assert_eq!(limited.ask("length a"), "10");
     assert_eq!(limited.ask("store-10000 a"), "ok");
 }

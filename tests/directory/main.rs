@@ -2,11 +2,14 @@
 //! what is in it isn't what it was.
 
 mod containers;
+mod contents;
 mod descriptors;
 mod files;
 mod forks;
+mod format;
 mod limits;
 mod links;
+mod operators;
 mod planted;
 mod puppet;
 mod strace;
@@ -46,6 +49,13 @@ fn url(directory: &Path) -> String {
 
 fn open(directory: &Path) -> Locker {
     Locker::open(&url(directory)).expect("a directory to lock in")
+}
+
+/// A directory, and a locker of it.
+fn place() -> (TempDir, Locker) {
+    let directory = temp_dir();
+    let lock = open(directory.path());
+    (directory, lock)
 }
 
 /// Whether this process may do that: without the right to there is nothing to try.

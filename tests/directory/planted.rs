@@ -6,7 +6,7 @@ use std::process::Command;
 use crosslock::Error;
 use rustix::fs::OFlags;
 
-use super::puppet::Puppet;
+use super::puppet::{Puppet, puppet};
 use super::*;
 use support::Stopwatch;
 
@@ -99,7 +99,7 @@ fn waiter_is_served_whatever_is_planted_at_its_door() {
         let lock = open(directory.path());
         let guard = lock.lock("a").unwrap();
         let before = doors_in(directory.path());
-        let mut waiter = Puppet::start(directory.path());
+        let mut waiter = puppet(directory.path());
         waiter.tell("lock a");
         await_a_line(&lock, "a");
         let door = new_door(directory.path(), &before);
@@ -143,7 +143,7 @@ fn holder_whose_door_was_replaced_is_told_as_soon_as_another_has_its_lock() {
         let lock = open(directory.path());
         drop(lock.lock("b").unwrap());
         let before = doors_in(directory.path());
-        let mut holder = Puppet::start(directory.path());
+        let mut holder = puppet(directory.path());
         holder.ask("lock a");
         let door = new_door(directory.path(), &before);
         fs::remove_file(&door).unwrap();

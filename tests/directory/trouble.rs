@@ -2,7 +2,7 @@
 
 use crosslock::{Error, LostReason};
 
-use super::puppet::Puppet;
+use super::puppet::{puppet, puppet_as};
 use super::*;
 use support::Child;
 
@@ -12,7 +12,7 @@ fn lock_of_a_directory_that_was_removed_is_lost_and_can_be_had_when_it_is_there_
     let directory = place.path().join("locks");
     let lock = open(&directory);
     let guard = lock.lock("a").unwrap();
-    let mut other = Puppet::start(&directory);
+    let mut other = puppet(&directory);
     fs::remove_dir_all(&directory).unwrap();
     assert!(matches!(guard.verify(), Err(Error::Lost { .. })));
     assert_eq!(
@@ -41,7 +41,7 @@ fn lock_of_a_directory_that_was_removed_is_lost_and_can_be_had_when_it_is_there_
 fn lock_of_a_directory_that_was_moved_isnt_held_twice_and_isnt_stuck_when_it_is_back() {
     let place = temp_dir();
     let (directory, aside) = (place.path().join("locks"), place.path().join("aside"));
-    let mut holder = Puppet::start(&directory);
+    let mut holder = puppet(&directory);
     assert!(holder.ask("lock a").starts_with("token"));
     fs::rename(&directory, &aside).unwrap();
     assert!(holder.ask("verify").starts_with("Lost"));
@@ -81,12 +81,12 @@ fn directory_in_which_nobody_may_write_any_more_keeps_nobody_from_looks_and_rele
     let directory = temp_dir();
     let directory = directory.path();
     set_mode(directory, 0o777);
-    let [mut one, mut two] = [(); 2].map(|()| Puppet::start_as(Some(61_236), directory));
+    let [mut one, mut two] = [(); 2].map(|()| puppet_as(Some(61_236), directory));
     assert!(one.ask("lock a").starts_with("token"));
     set_mode(directory, 0o555);
     assert_eq!(one.ask("verify"), "ok");
     for uid in [61_236, 61_237] {
-        let mut looker = Puppet::start_as(Some(uid), directory);
+        let mut looker = puppet_as(Some(uid), directory);
         assert_eq!(looker.ask("look a"), "1 holders");
         assert_eq!(looker.ask("look b"), "0 holders");
     }

@@ -1,6 +1,6 @@
 //! Users that share a directory. Without the right to become another user there is nothing to try.
 
-use super::puppet::Puppet;
+use super::puppet::{Puppet, puppet_as};
 use super::*;
 use support::Stopwatch;
 
@@ -15,17 +15,18 @@ fn shared(check: impl Fn(&Path, [Puppet; 2])) {
     for mode in [0o777, 0o1777] {
         let directory = temp_dir();
         set_mode(directory.path(), mode);
-        let puppets = users.map(|uid| Puppet::start_as(uid, directory.path()));
+        let puppets = users.map(|uid| puppet_as(uid, directory.path()));
         check(directory.path(), puppets);
     }
 }
 
 #[test]
 fn users_exclude_each_other_and_break_each_others_locks() {
-    shared(|_, [mut one, mut two]| {
+    shared(|directory, [mut one, mut two]| {
+        let lock = open(directory);
         // Each makes a file that the other uses.
-        pass_on("a", &mut one, &mut two);
-        pass_on("b", &mut two, &mut one);
+        pass_on(&lock, "a", &mut one, &mut two);
+        pass_on(&lock, "b", &mut two, &mut one);
         one.ask("lock a");
         assert_eq!(two.ask("break a"), "broke 1");
         assert!(two.ask("try a").ends_with("true"));
@@ -35,11 +36,11 @@ fn users_exclude_each_other_and_break_each_others_locks() {
     });
 }
 
-fn pass_on(name: &str, first: &mut Puppet, second: &mut Puppet) {
+fn pass_on(lock: &Locker, name: &str, first: &mut Puppet, second: &mut Puppet) {
     assert!(first.ask(&format!("lock {name}")).starts_with("token"));
     assert_eq!(second.ask(&format!("try {name}")), "taken");
     second.tell(&format!("lock {name}"));
-    await_a_line(&open(&first.directory), name);
+    await_a_line(lock, name);
     assert_eq!(first.ask("unlock"), "ok");
     let answer = second.answer();
     assert!(

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::directory_files::{IDLE, file_of, use_last_at};
+use super::directory_files::{IDLE, file_of, text_of, use_last_at};
 use super::*;
 use support::{hear, say};
 
@@ -79,28 +79,18 @@ pub(crate) fn open_again_and_again() {
 }
 
 fn grow_old(file: &Path) {
-    let Ok(opened) = OpenOptions::new().read(true).write(true).open(file) else {
+    let Ok(opened) = File::open(file) else {
         return;
     };
     opened.lock().unwrap();
     let is_there = fs::metadata(file).is_ok_and(|it| it.ino() == opened.metadata().unwrap().ino());
-    let mut page = [0; 4096];
-    let read = opened.read_at(&mut page, 0).unwrap();
-    let text = String::from_utf8_lossy(&page[..read]);
-    let Some((head, text)) = text.split_once('\n') else {
+    // One that is made just now says nothing yet.
+    if !is_there || !fs::read(file).unwrap().starts_with(b"crosslock") {
         return;
-    };
-    let length = head
-        .split("len=")
-        .nth(1)
-        .and_then(|rest| rest.split(' ').next());
-    let length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
-    let text = text.get(..length).unwrap_or_default();
-    let counter = text
-        .strip_prefix("counter ")
-        .and_then(|rest| rest.strip_suffix('\n'));
-    let counter = counter.and_then(|counter| counter.parse::<u64>().ok());
-    if let Some(counter) = counter.filter(|_| is_there) {
+    }
+    let text = text_of(file);
+    let counter = text.strip_prefix("counter ");
+    if let Some(counter) = counter.and_then(|counter| counter.trim_end().parse::<u64>().ok()) {
         use_last_at(file, counter.saturating_sub(IDLE), "");
     }
 }

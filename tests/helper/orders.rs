@@ -78,13 +78,11 @@ impl Holder {
             "try-read" => self.keep(name, lock.try_read(name)),
             "try-for-2s" => self.keep(name, lock.try_lock_for(name, Duration::from_secs(2))),
             "adopt" => self.keep(name, adopt(lock, name).map(Some)),
-            "pass" => pass(lock, name),
             "break" => match lock.break_lock(name) {
                 Ok(holders) => format!("broke {}", holders.len()),
                 Err(e) => kind(&e),
             },
             "open" => outcome(self.open()),
-            "exit" => std::process::exit(0),
             _ => self.obey_with_guard(verb, name),
         }
     }
@@ -97,10 +95,6 @@ impl Holder {
             "lost" => {
                 let lost = self.guard(name).lost().recv_timeout(PATIENCE);
                 format!("Lost {:?}", lost.expect("it is lost").reason)
-            }
-            "keep-an-hour" => {
-                self.guard(name).at_least_for(HOUR);
-                "ok".to_owned()
             }
             "give" => self
                 .take(name)
@@ -148,18 +142,11 @@ impl Holder {
 }
 
 fn token(guard: &LockGuard) -> String {
-    let (since, abandoned) = (now().as_nanos(), guard.was_abandoned());
-    format!("token {} {since} {abandoned}", guard.fencing_token())
+    format!("token {} {}", guard.fencing_token(), guard.was_abandoned())
 }
 
 fn adopt(lock: &Locker, secret: &str) -> Result<LockGuard> {
     lock.adopt(&secret.parse::<LeaseTicket>()?)
-}
-
-fn pass(lock: &Locker, name: &str) -> String {
-    let guard = lock.lock(name).expect("lock");
-    say(&format!("done {}", token(&guard)));
-    outcome(guard.unlock())
 }
 
 /// Asked locally first: nothing that does I/O may have told the guard before. Its renewer may need a moment for that.

@@ -51,7 +51,7 @@ fn each_operation_is_so_many_scripts() {
     for (what, scripts, operation) in operations {
         operation();
         let before = proxy.requests();
-        server.reset_stats();
+        server.query::<()>(&["CONFIG", "RESETSTAT"]);
         operation();
         assert_eq!(server.command_calls("evalsha"), scripts, "{what}");
         assert_eq!(proxy.requests() - before, scripts, "{what}");

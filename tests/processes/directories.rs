@@ -101,12 +101,3 @@ fn directory_of_another_user_is_denied_and_a_link_to_one() {
     assert!(said[0].contains(directory), "{said:?}");
     assert_eq!(count(&elsewhere), 0);
 }
-
-#[test]
-fn environment_can_name_a_directory() {
-    let dir = temp_dir();
-    let url = file_url(&dir);
-    let said = run_as(None, "opens", &[("CROSSLOCK_URL", &url)]);
-    assert_says(&said, "Ok", "");
-    assert_eq!(count(&dir), 1);
-}

@@ -1,8 +1,10 @@
-//! Holders that stall or exit.
+//! Holders that stall.
 
 use std::time::Duration;
 
-use super::places::{Place, in_each_place};
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+use super::places::Place;
+use super::places::in_each_place;
 use super::*;
 use support::puppet::Puppet;
 
@@ -14,11 +16,8 @@ pub(super) fn holder(url: &str, ttl: Duration) -> (Puppet, u64) {
 }
 
 in_each_place! {
-    #[cfg(feature = "file")]
-    file: lock_that_is_released_early_stays_taken_after_its_process;
     #[cfg(feature = "redis")]
-    redis: lock_that_is_released_early_stays_taken_after_its_process
-        holder_that_was_stopped_past_its_ttl_knows_that_it_lost;
+    redis: holder_that_was_stopped_past_its_ttl_knows_that_it_lost;
     #[cfg(feature = "etcd")]
     etcd: holder_that_was_stopped_past_its_ttl_knows_that_it_lost;
     #[cfg(feature = "zookeeper")]
@@ -58,16 +57,4 @@ fn holder_that_was_stopped_keeps_its_lock_on_file() {
     assert!(lock.try_lock("a").unwrap().is_none());
     assert_eq!(child.ask("unlock"), "ok");
     assert!(!lock.try_lock("a").unwrap().unwrap().was_abandoned());
-}
-
-/// When that has gone, and its lease would be over.
-#[cfg(any(feature = "file", feature = "redis"))]
-fn lock_that_is_released_early_stays_taken_after_its_process(place: &Place) {
-    let lock = Locker::open(&place.url).unwrap();
-    let (mut child, token) = holder(&place.url, Duration::from_millis(200));
-    assert_eq!(child.ask("keep-an-hour"), "ok");
-    assert_eq!(child.ask("unlock"), "ok");
-    child.exit();
-    let next = lock.try_lock_for("a", Duration::from_millis(500)).unwrap();
-    assert!(next.is_none(), "{token}");
 }

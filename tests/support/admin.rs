@@ -24,21 +24,12 @@ impl RedisServer {
 
     pub fn command_calls(&self, command: &str) -> u64 {
         // A failed call is counted by the server as a call as well, a rejected one isn't.
-        self.command_stat(command, "calls") - self.failed_calls(command)
-    }
-
-    /// Returns how many calls of `command` failed, such as EVALSHA of an unknown script.
-    pub fn failed_calls(&self, command: &str) -> u64 {
-        self.command_stat(command, "failed_calls")
+        self.command_stat(command, "calls") - self.command_stat(command, "failed_calls")
     }
 
     /// Returns how many calls of `command` the server refused to run, such as for want of a permission.
     pub fn rejected_calls(&self, command: &str) -> u64 {
         self.command_stat(command, "rejected_calls")
-    }
-
-    pub fn reset_stats(&self) {
-        self.query::<()>(&["CONFIG", "RESETSTAT"]);
     }
 
     pub fn keys(&self) -> Vec<String> {

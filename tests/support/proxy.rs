@@ -1,7 +1,7 @@
 //! A TCP proxy between a client and a server, which breaks what passes through it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -135,10 +135,6 @@ impl Proxy {
         super::wait_until("bytes to be swallowed", PATIENCE, is_torn);
     }
 
-    pub fn connections(&self) -> usize {
-        self.shared.connections.load(SeqCst)
-    }
-
     pub fn accepted(&self) -> u64 {
         self.shared.accepted.load(SeqCst)
     }
@@ -165,7 +161,6 @@ pub(super) struct Shared {
     pub(super) changed: Condvar,
     pub(super) requests: AtomicU64,
     pub(super) lost_replies: AtomicU64,
-    pub(super) connections: AtomicUsize,
     accepted: AtomicU64,
 }
 
@@ -215,7 +210,6 @@ impl Shared {
             changed: Condvar::new(),
             requests: AtomicU64::new(0),
             lost_replies: AtomicU64::new(0),
-            connections: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
         }
     }

@@ -26,8 +26,6 @@ pub struct Puppet(Child);
 pub struct Holding {
     pub token: u64,
     pub abandoned: bool,
-    /// On the clock of [`now`](super::now).
-    pub since: Duration,
 }
 
 impl Puppet {
@@ -70,18 +68,8 @@ impl Puppet {
         self.0.has_said("done")
     }
 
-    #[track_caller]
-    pub fn exit(&mut self) {
-        self.tell("exit");
-        assert!(self.0.wait(PATIENCE).success());
-    }
-
     pub fn lock(&mut self, name: &str) {
         self.tell(&format!("lock {name}"));
-    }
-
-    pub fn pass(&mut self, name: &str) {
-        self.tell(&format!("pass {name}"));
     }
 
     #[track_caller]
@@ -90,8 +78,7 @@ impl Puppet {
         let words: Vec<_> = line.split(' ').collect();
         Holding {
             token: words[0].parse().unwrap(),
-            since: Duration::from_nanos(words[1].parse().unwrap()),
-            abandoned: words[2].parse().unwrap(),
+            abandoned: words[1].parse().unwrap(),
         }
     }
 

@@ -75,10 +75,7 @@ impl Relay {
 }
 
 pub(super) fn run(shared: &Shared, client: TcpStream) {
-    shared.connections.fetch_add(1, SeqCst);
-    let relay = connect(shared, client);
-    let Some(relay) = relay else {
-        shared.connections.fetch_sub(1, SeqCst);
+    let Some(relay) = connect(shared, client) else {
         return;
     };
     shared.register(&relay);
@@ -133,7 +130,6 @@ impl<'a> Way<'a> {
         let _ = each_chunk(&self.relay.client, |chunk| {
             Ok(self.look_at(chunk) && self.forward(chunk)?)
         });
-        self.shared.connections.fetch_sub(1, SeqCst);
         let hidden = |fault| fault == Fault::BlackHole && self.relay.server.is_some();
         self.shared.wait_while(self.relay, hidden);
         self.shared.close(self.relay);

@@ -1,34 +1,8 @@
-//! Hosts that don't answer, hosts that are something else, and nodes that belong to the login that makes them.
+//! The ttls that servers give, and nodes that belong to the login that makes them.
 
 use super::*;
 use crosslock::Error;
-use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
-use std::thread;
 use support::Fault;
-
-/// A listener that sends this to whoever connects, and hangs up.
-fn says(words: &'static [u8]) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let addr = listener.local_addr().expect("its address");
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let _ = stream.write_all(words);
-        }
-    });
-    addr
-}
-
-#[test]
-fn peers_that_are_no_zookeeper_are_told() {
-    let http = says(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    let opened = builder(&format!("zk://{http}/")).build();
-    assert!(matches!(opened, Err(Error::Engine { .. })), "{opened:?}");
-    // As a server does that has no leader.
-    let hangs_up = says(b"");
-    let opened = builder(&format!("zk://{hangs_up}/")).build();
-    support::assert_like!(opened, Err(Error::Unavailable { .. }));
-}
 
 #[test]
 fn ttl_that_servers_do_not_give_is_told_with_what_they_do() {

@@ -83,7 +83,11 @@ impl Driver<'_> {
         let mut order: Vec<&Fault> = Vec::new();
         while Instant::now() < end {
             if order.is_empty() {
-                order.extend(FAULTS.iter().filter(|one| one.is_on(self.servers.topology)));
+                order.extend(
+                    FAULTS
+                        .iter()
+                        .filter(|one| one.on.contains(&self.servers.topology)),
+                );
                 self.rng.shuffle(&mut order);
             }
             let fault = order.pop().expect("some are everywhere");

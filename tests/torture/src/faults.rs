@@ -12,7 +12,7 @@ use support::RedisServer;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) name: &'static str,
-    on: &'static [Topology],
+    pub(crate) on: &'static [Topology],
     pub(crate) fire: fn(&mut Driver<'_>),
 }
 
@@ -37,12 +37,6 @@ pub(crate) const FAULTS: [Fault; 8] = [
     // Before etcd 3.4.31 and 3.5.13 two may hold a lock after it: see docs/etcd.md.
     fault("stop master past failover", &[Sentinel, Cluster, ZooKeeper], |driver| fail_over(driver, How::Stopped)),
 ];
-
-impl Fault {
-    pub(crate) fn is_on(&self, topology: Topology) -> bool {
-        self.on.contains(&topology)
-    }
-}
 
 /// A part of the ttl, by chance: between these.
 fn part(driver: &mut Driver<'_>, least: f64, most: f64) -> Duration {

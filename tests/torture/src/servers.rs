@@ -9,8 +9,8 @@ use crosslock::{Locker, LockerBuilder, Result};
 
 use super::worker::{COUNTER, NAMES};
 use support::{
-    Cluster, Ensemble, EtcdCluster, EtcdSetup, Kind, Quorum, RedisServer, SentinelSet, ServerSet,
-    Setup, ZooKeeperSetup, wait_until,
+    Cluster, Daemon, Ensemble, EtcdCluster, EtcdSetup, Kind, Quorum, RedisServer, SentinelSet,
+    ServerSet, Setup, ZooKeeperSetup, wait_until,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -112,39 +112,33 @@ impl Place {
     }
 }
 
-/// Another takes the place of the leader of a set.
-fn replace_leader<K: Kind>(set: &ServerSet<K>, how: How, pause: Duration) {
-    let leader = set.leader();
-    match how {
-        How::Killed => set.member(leader).kill(),
-        How::Stopped => set.member(leader).stop(),
-    }
-    set.wait_for_other_leader(leader);
-    thread::sleep(pause);
-    match how {
-        How::Killed => set.member(leader).restart(),
-        How::Stopped => set.member(leader).cont(),
-    }
-    set.leader();
-}
-
-/// The same with a master of Redis.
+/// Another takes the place of a server, which then comes back.
 fn replace(
-    master: &RedisServer,
+    old: &Daemon,
     how: How,
     pause: Duration,
     wait_for_other: impl FnOnce() -> usize,
+    restart: impl FnOnce(),
 ) {
     match how {
-        How::Killed => master.kill(),
-        How::Stopped => master.stop(),
+        How::Killed => old.kill(),
+        How::Stopped => old.stop(),
     }
     wait_for_other();
     thread::sleep(pause);
     match how {
-        How::Killed => master.restart(),
-        How::Stopped => master.cont(),
+        How::Killed => restart(),
+        How::Stopped => old.cont(),
     }
+}
+
+/// The same with the leader of a set.
+fn replace_leader<K: Kind>(set: &ServerSet<K>, how: How, pause: Duration) {
+    let leader = set.leader();
+    let old = set.member(leader);
+    let wait_for_other = || set.wait_for_other_leader(leader);
+    replace(old, how, pause, wait_for_other, || old.restart());
+    set.leader();
 }
 
 impl Servers {
@@ -191,17 +185,15 @@ impl Servers {
         match &self.place {
             Place::Sentinel(set) => {
                 let old = set.master();
-                replace(set.member(old), how, pause, || {
-                    set.wait_for_other_master(old)
-                });
+                let (master, wait) = (set.member(old), || set.wait_for_other_master(old));
+                replace(master, how, pause, wait, || master.restart());
                 set.wait_until_settled();
             }
             Place::Cluster(set) => {
                 let key = format!("{{crosslock:{name}}}");
                 let old = set.owner(&key);
-                replace(set.node(old), how, pause, || {
-                    set.wait_for_other_owner(&key, old)
-                });
+                let (master, wait) = (set.node(old), || set.wait_for_other_owner(&key, old));
+                replace(master, how, pause, wait, || master.restart());
                 set.wait_until_ok();
                 let confirmed = |one: &RedisServer| one.is_confirmed_by(1).unwrap_or(false);
                 wait_until("the replicas to confirm", PATIENCE, || {

@@ -13,7 +13,7 @@ impl Name {
     pub fn acquire(&mut self, ask: Acquire, server: &mut Server) -> Acquired {
         let value = ask.valued.then_some(self.value);
         let granted = |token| Acquired::Granted { token, value };
-        if self.refuses_broken(ask.owner) {
+        if self.broken_until() > 0 && self.has_broken(ask.owner) {
             return Acquired::Broken;
         }
         let mut script = Script::new(self, server);

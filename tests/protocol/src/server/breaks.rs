@@ -42,11 +42,6 @@ impl Name {
         ends.max().unwrap_or(0)
     }
 
-    /// Whether an owner isn't let in, because its lease was broken.
-    pub fn refuses_broken(&self, owner: Owner) -> bool {
-        self.broken_until() > 0 && self.has_broken(owner)
-    }
-
     /// Whether the counter's key names this owner, though its lease may be over.
     pub(super) fn has_broken(&self, owner: Owner) -> bool {
         self.broken.iter().any(|one| one.owner == owner)

@@ -70,11 +70,6 @@ impl Names {
         let first = usize::from(self.first);
         &mut names[first..first + usize::from(self.count)]
     }
-
-    pub fn has(self, name: usize) -> bool {
-        let first = usize::from(self.first);
-        (first..first + usize::from(self.count)).contains(&name)
-    }
 }
 
 /// Runs a script for these names: the one for one name, or the one for several.

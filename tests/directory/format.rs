@@ -1,8 +1,9 @@
 //! What a lock's file says, as `docs/file.md` has it; and what is made of files of other times.
 
-use crosslock::{LockState, Locker};
+use crosslock::{Error, LockState, Locker};
 
-use super::written::{HEAD, file_that_says};
+use super::files::{HEAD, field, file_that_says, head_of, text_of};
+use super::puppet::puppet;
 use super::*;
 
 /// What a lock's file says, line by line.
@@ -11,36 +12,11 @@ fn lines_of(file: &Path) -> Vec<String> {
 }
 
 /// The doors of the owners that a lock's file names, in its order.
-fn doors_of(directory: &TempDir, name: &str) -> Vec<PathBuf> {
+fn doors_of(directory: &Path, name: &str) -> Vec<PathBuf> {
     let lines = lines_of(&file_of(directory, name));
     let doors = lines.iter().filter_map(|line| field(line, "door"));
-    let path = |door| directory.path().join(format!(".door-{door}"));
+    let path = |door| directory.join(format!(".door-{door}"));
     doors.map(path).collect()
-}
-
-/// `<name>=<value>` in a line.
-fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let mut fields = line.split(' ').filter_map(|field| field.split_once('='));
-    fields.find_map(|(found, value)| (found == name).then_some(value))
-}
-
-/// What stands in the first line.
-fn head_of(file: &Path) -> (String, usize, usize) {
-    let content = fs::read(file).unwrap();
-    let head = str::from_utf8(&content[..HEAD]).unwrap();
-    assert!(
-        head.starts_with("crosslock 2 ") && head.ends_with(" \n"),
-        "{head:?}"
-    );
-    let boot = head.split(' ').nth(2).unwrap().to_owned();
-    let number = |name| field(head, name).unwrap().parse().unwrap();
-    (boot, number("at"), number("len"))
-}
-
-fn text_of(file: &Path) -> String {
-    let (_, at, len) = head_of(file);
-    let content = fs::read(file).unwrap();
-    String::from_utf8(content[at..at + len].to_vec()).unwrap()
 }
 
 /// Another boot than that of a file.
@@ -49,16 +25,24 @@ fn other_boot(file: &Path) -> String {
     boot.replace(|c: char| c.is_ascii_hexdigit(), "0")
 }
 
+/// Releases `name` at once, to stay taken for longer than any test runs.
+fn keep(lock: &Locker, name: &str) {
+    let guard = lock.lock(name).unwrap();
+    guard.at_least_for(Duration::from_secs(300));
+    guard.unlock().unwrap();
+    assert!(lock.try_lock(name).unwrap().is_none());
+}
+
 #[test]
 fn file_says_who_holds_and_who_waits() {
     let (directory, _) = place();
-    let file = file_of(&directory, "a");
-    let lock = Locker::builder(&url_of(&directory))
+    let file = file_of(directory.path(), "a");
+    let lock = Locker::builder(&url(directory.path()))
         .label("a label")
         .build();
     let lock = lock.unwrap();
     let guard = lock.lock("a").unwrap();
-    let mut waiter = Puppet::start(&url_of(&directory), PATIENCE);
+    let mut waiter = puppet(directory.path());
     waiter.lock("a");
     wait_until("a waiter", PATIENCE, || lines_of(&file).len() == 3);
     let lines = lines_of(&file);
@@ -73,7 +57,7 @@ fn file_says_who_holds_and_who_waits() {
     assert!(lines[2].starts_with("waits exclusive since="), "{lines:?}");
     let whose = format!("/{}/", waiter.pid());
     assert!(lines[2].contains(&whose) && lines[2].ends_with("/a puppet"));
-    let found = doors_of(&directory, "a");
+    let found = doors_of(directory.path(), "a");
     assert!(found.len() == 2 && found.iter().all(|door| door.exists()));
     guard.unlock().unwrap();
     let holding = waiter.holding();
@@ -92,27 +76,27 @@ fn file_says_who_holds_and_who_waits() {
 fn file_says_in_which_way_a_lock_is_held() {
     let (directory, lock) = place();
     let _read = lock.read("a").unwrap();
-    let line = lines_of(&file_of(&directory, "a")).remove(1);
+    let line = lines_of(&file_of(directory.path(), "a")).remove(1);
     assert!(line.starts_with("has shared token="), "{line}");
     let semaphore = lock.semaphore("b", 3).unwrap();
     let _permits = semaphore.acquire_many(2).unwrap();
-    let line = lines_of(&file_of(&directory, "b")).remove(1);
+    let line = lines_of(&file_of(directory.path(), "b")).remove(1);
     assert!(line.starts_with("has 2/3 token="), "{line}");
     keep(&lock, "c");
-    let line = lines_of(&file_of(&directory, "c")).remove(2);
+    let line = lines_of(&file_of(directory.path(), "c")).remove(2);
     assert!(line.starts_with("kept exclusive since="), "{line}");
     assert!(field(&line, "until").is_some() && field(&line, "door").is_none());
     let ticket = lock.lock("d").unwrap().into_ticket().expect("a ticket");
-    let line = lines_of(&file_of(&directory, "d")).remove(2);
+    let line = lines_of(&file_of(directory.path(), "d")).remove(2);
     assert!(line.starts_with("has exclusive token="), "{line}");
     assert!(field(&line, "until").is_some() && line.contains(" door=- "));
     drop(lock.adopt(&ticket).unwrap());
 }
 
 #[test]
-fn reboot_frees_a_lock_that_stays_taken() {
+fn reboot_frees_a_lock_that_stays_taken_or_whose_file_was_cut_short() {
     let (directory, lock) = place();
-    let file = file_of(&directory, "a");
+    let file = file_of(directory.path(), "a");
     keep(&lock, "a");
     let last = lock.inspect("a").unwrap().last_token;
     let text = text_of(&file);
@@ -128,24 +112,17 @@ fn reboot_frees_a_lock_that_stays_taken() {
     assert_eq!(lock.inspect("a").unwrap().state, LockState::Free);
     let guard = lock.try_lock("a").unwrap().expect("it isn't kept any more");
     assert!(!guard.was_abandoned() && Some(guard.fencing_token()) > last);
+    let token = guard.fencing_token();
     guard.unlock().unwrap();
-    assert!(lock.try_lock("a").unwrap().is_some());
-}
-
-#[test]
-fn file_that_lost_power_has_cut_short_excludes_nobody() {
-    let (directory, lock) = place();
-    let file = file_of(&directory, "a");
-    let token = lock.lock("a").unwrap().fencing_token();
+    // Or what lost power has cut short.
     let whole = file_that_says(&other_boot(&file), &text_of(&file));
-    let cut = [
+    for content in [
         String::new(),
         "\0".repeat(4096),
         whole[..HEAD].to_owned(),
         whole[..HEAD + 10].to_owned(),
         whole[..HEAD].to_owned() + &"\0".repeat(4096 - HEAD),
-    ];
-    for content in cut {
+    ] {
         fs::write(&file, &content).unwrap();
         let guard = lock.try_lock("a").unwrap();
         let guard = guard.unwrap_or_else(|| panic!("{content:?}"));
@@ -156,7 +133,7 @@ fn file_that_lost_power_has_cut_short_excludes_nobody() {
 #[test]
 fn file_of_this_boot_that_is_not_whole_is_a_conflict_is_not_listed_and_is_left_alone() {
     let (directory, lock) = place();
-    let file = file_of(&directory, "a");
+    let file = file_of(directory.path(), "a");
     drop(lock.lock("a").unwrap());
     let (boot, text) = (head_of(&file).0, text_of(&file));
     let whole = file_that_says(&boot, &text);
