@@ -1,18 +1,22 @@
-//! Locks that a majority of real servers grants: opening them, and clients that lock with SET. The simulation has
-//! servers that fail or forget.
+//! Locks that a majority of real servers grants: opening them, servers that fail or forget, and clients that lock with
+//! SET.
 
 mod defects;
+mod failures;
 mod opening;
 mod plain;
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker, LockerBuilder};
-use support::{Quorum, RedisServer, Setup, assert_like, shown, wait_until};
+use support::{
+    Fault, Quorum, RedisServer, Setup, Stopwatch, assert_like, eventually, shown, wait_until,
+};
 
 const NAME: &str = "n";
 const LOCK: &str = "{crosslock:n}";
+const QUEUE: &str = "{crosslock:n}:queue";
 const COUNTER: &str = "{crosslock:n}:fence";
 
 /// Far more than anything here takes, even on a loaded machine.

@@ -1,0 +1,88 @@
+//! Servers that are killed, and come back without their data.
+
+use super::*;
+
+/// The first has the queue, and the last is asked beside it.
+#[test]
+fn lock_outlives_one_of_three_servers_and_goes_to_who_waits() {
+    for killed in [0, 2] {
+        let set = Setup::new().quorum(3);
+        let url = set.url("0s");
+        let locker = open(&url);
+        let queued = |at| set.server(at).query::<usize>(&["LLEN", QUEUE]);
+        let has_it = |at| eventually(TTL / 10, || set.server(at).get(LOCK).is_some());
+        // The first time not all are connected.
+        let mut all = std::iter::repeat_with(|| held(&locker));
+        let guard = all.find(|_| [0, 1, 2].into_iter().all(has_it));
+        let guard = guard.expect("one that all have");
+        let waiters = [(); 3].map(|()| {
+            let locker = open(&url);
+            thread::spawn(move || (held(&locker).fencing_token(), Instant::now()))
+        });
+        wait_until("the queue", PATIENCE, || queued(0) == 3);
+        set.server(killed).kill();
+        // Without a renewal it would be lost.
+        thread::sleep(TTL);
+        assert!(guard.is_held(), "{:?}", guard.lost().try_recv());
+        guard.verify().expect("verify");
+        let line = usize::from(killed == 0);
+        wait_until("the other queue", PATIENCE, || queued(line) == 3);
+        let (watch, released) = (Stopwatch::start(), Instant::now());
+        let mut tokens = vec![guard.fencing_token()];
+        guard.unlock().expect("unlock");
+        let mut got = waiters.map(|waiter| waiter.join().expect("no panic"));
+        got.sort_by_key(|(_, at)| *at);
+        tokens.extend(got.map(|(token, _)| token));
+        assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+        watch.assert_took(got[2].1 - released, TTL / 4);
+    }
+}
+
+/// The lock is at the first two, of which one forgets it: that one and the third would be a majority.
+#[test]
+fn server_without_its_data_grants_nothing_while_a_lease_may_last() {
+    const TTL: Duration = Duration::from_secs(2);
+    let set = Setup::new().proxies().quorum(3);
+    let open = || builder(&set.url("4s")).ttl(TTL).renew(false).build();
+    let [holder, other] = [(); 2].map(|()| open().expect("open"));
+    pass(&holder);
+    pass(&other);
+    set.server(2).proxy().set(Fault::BlackHole);
+    let guard = held(&holder);
+    let have = [0, 1, 2].map(|at| set.server(at).get(LOCK).is_some());
+    assert_eq!(have, [true, true, false]);
+    set.server(2).proxy().set(Fault::None);
+    set.server(0).restart();
+    let second = held(&other);
+    assert!(!guard.is_held(), "both have it");
+    assert!(second.fencing_token() > guard.fencing_token());
+}
+
+#[test]
+fn tokens_increase_while_each_server_in_turn_loses_its_data() {
+    let set = Setup::new().quorum(3);
+    let locker = open(&set.url("2s"));
+    let (mut last, all) = (0, [0, 1, 2].map(|at| set.server(at)));
+    let mut pass_with = |voter: &RedisServer| {
+        let guard = held(&locker);
+        let token = guard.fencing_token();
+        assert!(token > last, "{token} after {last}");
+        last = token;
+        let has_voted = voter.get(LOCK).is_some();
+        guard.unlock().expect("unlock");
+        has_voted
+    };
+    for server in all {
+        (0..5).for_each(|_| _ = pass_with(server));
+        server.restart();
+        (0..5).for_each(|_| _ = pass_with(server));
+        wait_until("it votes", PATIENCE, || pass_with(server));
+    }
+    // One server's counter is ahead of all clocks. When that was used the others know it.
+    let ahead = pass(&locker) + 1 + 4_000_000_000_000;
+    all[0].query::<()>(&["SET", COUNTER, &ahead.to_string()]);
+    let first = pass(&locker);
+    all[0].kill();
+    let tokens = [ahead, first, pass(&locker)];
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+}
