@@ -64,26 +64,6 @@ pub(crate) fn stored_value_ends_the_wait_of_another_locker(place: &Place) {
     assert!(theirs.try_lock().unwrap().is_some(), "nobody has it");
 }
 
-pub(crate) fn change_by_a_condition_does_not_wake_its_own_thread(place: &Place) {
-    let (other, ours) = (place.other(), number(place));
-    let theirs = number(&other);
-    let mut evaluated = 0;
-    thread::scope(|scope| {
-        let guard = ours.lock().unwrap();
-        let stores = scope.spawn(|| theirs.set(9));
-        let changes = |value: &mut u32| {
-            evaluated += 1;
-            *value += 1;
-            true
-        };
-        let (_, timed_out) = MutexGuard::wait_while_for(guard, 5 * SHORT, changes).unwrap();
-        assert!(timed_out);
-        stores.join().unwrap().unwrap();
-    });
-    // At first, after the other's change, and when the time is over.
-    assert!(evaluated <= 3, "{evaluated} times");
-}
-
 pub(crate) fn timed_wait_ends_with_the_lock_held(place: &Place) {
     let number = number(place);
     let (guard, begun) = (number.lock().unwrap(), Instant::now());

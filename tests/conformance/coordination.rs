@@ -181,19 +181,3 @@ pub(crate) fn change_of_leader_is_observed(place: &Place) {
     drop((election, other));
     assert!(leaders.recv_timeout(PATIENCE).is_err());
 }
-
-pub(crate) fn record_of_a_leader_before_is_not_that_of_the_holder(place: &Place) {
-    let election = place.election("a").unwrap();
-    let leadership = election.campaign().unwrap();
-    leadership.publish("here").unwrap();
-    assert_eq!(place.break_lock("a").unwrap().len(), 1);
-    // Its record isn't stored yet.
-    let guard = place.lock("a").unwrap();
-    let leader = election.leader().unwrap().expect("there is a holder");
-    assert_eq!((leader.token, leader.value), (guard.fencing_token(), None));
-    drop(leadership);
-    assert_eq!(
-        election.leader().unwrap().unwrap().token,
-        guard.fencing_token()
-    );
-}

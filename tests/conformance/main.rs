@@ -145,7 +145,6 @@ for_every_engine! {
         condition {
             guard_whose_value_fits_returns_at_once_and_stores_nothing
             stored_value_ends_the_wait_of_another_locker
-            change_by_a_condition_does_not_wake_its_own_thread
             timed_wait_ends_with_the_lock_held
             condition_that_panics_releases_and_changes_nothing
         }
@@ -158,7 +157,6 @@ for_every_engine! {
             threads_meet_again_and_again_and_one_leads
             one_leads_and_says_so
             change_of_leader_is_observed
-            record_of_a_leader_before_is_not_that_of_the_holder
         }
         several {
             names_given_twice_are_one(quorum)

@@ -30,20 +30,6 @@ fn locker(url: &str) -> Locker {
     Locker::builder(url).ttl(TTL).build().expect("open")
 }
 
-#[test]
-fn insert_whose_answer_is_lost_says_what_it_did() {
-    let server = RedisServer::start();
-    let proxy = Proxy::start(server.addr());
-    let queue = locker(&proxy.url()).delay_queue::<u32>("tasks");
-    let queue = queue.expect("a queue");
-    // The server has the script by then.
-    for (id, lost) in [("a", 0), ("b", 1)] {
-        assert!(queue.entry(id).insert(&1).expect("a server"));
-        assert_eq!(proxy.lost_replies(), lost);
-        proxy.lose_next_reply("EVALSHA", true);
-    }
-}
-
 /// One that can't hear, and whose heartbeat is overdue.
 #[test]
 fn worker_that_asks_no_more_keeps_no_task_from_others() {

@@ -269,7 +269,8 @@ impl Plan {
         self.processes = random.usize(18..=24);
         (self.threads, self.names) = (1, 1);
         self.rounds = self.rounds.min(12);
-        self.steps = vec![Step::Lock, Step::Lock, self.steps[0]];
+        let other = [Step::Break, self.steps[0]][random.usize(..2)];
+        self.steps = vec![Step::Lock, Step::Lock, other];
         self
     }
 

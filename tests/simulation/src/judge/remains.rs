@@ -18,8 +18,9 @@ pub fn left(line: &str) {
         Topology::Etcd => line.contains("/value ") || line.contains("/h/"),
         // The value, containers, which servers delete by and by, and who was abandoned, until the next releases.
         Topology::ZooKeeper => {
+            let abandon = [Step::Panic, Step::PassOn, Step::Election];
             let is_held =
-                line.contains("/held ") && (plan().does(Step::Panic) || plan().does(Step::PassOn));
+                line.contains("/held ") && abandon.into_iter().any(|step| plan().does(step));
             line.contains("/value ")
                 || line.ends_with("container")
                 || line.contains("/k")

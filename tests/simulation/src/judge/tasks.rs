@@ -22,6 +22,8 @@ struct Known {
     due: (Duration, Duration),
     /// Since when it is certainly in the queue and no worker has it.
     available: Option<Duration>,
+    /// How many calls have begun to insert it.
+    inserts: u32,
     /// It was inserted for certain.
     is_certain: bool,
     /// A call has said that it is the one that inserted it.
@@ -69,11 +71,12 @@ fn least(delay: Duration) -> Duration {
 pub fn inserting(queue: &str, id: &str, delay: Duration, tries: u32) {
     let due = true_now() + least(delay);
     with(queue, |queue| {
-        queue.tasks.entry(id.to_owned()).or_insert(Known {
+        let task = queue.tasks.entry(id.to_owned()).or_insert(Known {
             tries,
             attempt: 0,
             due: (due, Duration::MAX),
             available: None,
+            inserts: 0,
             is_certain: false,
             was_new: false,
             is_buried: false,
@@ -83,6 +86,7 @@ pub fn inserting(queue: &str, id: &str, delay: Duration, tries: u32) {
             holder: None,
             token: 0,
         });
+        task.inserts += 1;
     });
 }
 
@@ -99,10 +103,13 @@ pub fn inserted(queue: &str, id: &str, delay: Duration, was_new: bool) {
         // Who takes it may do so before its insert returns.
         let was_told = task.was_new;
         task.was_new |= was_new;
-        was_told && was_new
+        match was_new {
+            true => was_told.then_some("was inserted twice"),
+            false => (task.inserts == 1).then_some("was inserted, and told to be there before"),
+        }
     });
-    if wrong && plan().is_safe() {
-        violation(format!("{queue}: {id} was inserted twice"));
+    if let Some(text) = wrong.filter(|_| plan().is_safe()) {
+        violation(format!("{queue}: {id} {text}"));
     }
 }
 

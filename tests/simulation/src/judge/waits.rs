@@ -3,10 +3,12 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crosslock::Prefer;
 use crosslock_world::{Process, current, true_now, violation};
 
+use super::holds::{exclusive_ends, is_being_broken};
 use super::{locked, number, plan};
-use crate::plan::Step;
+use crate::plan::Topology;
 
 /// A call that asks for a lock.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +24,25 @@ struct Waiting {
     began: Duration,
     /// When it gives up.
     until: Option<Duration>,
+    /// Whether it asks to read, where readers and writers ask, and whom its locker prefers.
+    reads: Option<(bool, Prefer)>,
+    /// It may have been let in and broken, and waits as one that has just come.
+    may_be_anew: bool,
 }
 
 static WAITING: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
 
 /// A call begins that asks for one name alone.
 pub fn began(name: &str, timeout: Option<Duration>) -> Call {
+    begin(name, timeout, None)
+}
+
+/// One of a reader or a writer.
+pub fn began_shared(name: &str, reads: bool, prefer: Prefer) -> Call {
+    begin(name, None, Some((reads, prefer)))
+}
+
+fn begin(name: &str, timeout: Option<Duration>, reads: Option<(bool, Prefer)>) -> Call {
     let (id, began) = (number(), true_now());
     locked(&WAITING).push(Waiting {
         id,
@@ -35,44 +50,80 @@ pub fn began(name: &str, timeout: Option<Duration>) -> Call {
         process: current(),
         began,
         until: timeout.map(|timeout| began + timeout),
+        reads,
+        may_be_anew: false,
     });
     Call { id, began }
 }
 
-/// It has ended. If it has the lock, nobody of another process was passed over that waited for it before.
+/// It has ended. If it has the lock, nobody was passed over that had to be let in before.
 pub fn ended(call: Call, has_it: bool) {
     let mut waiting = locked(&WAITING);
     let Some(at) = waiting.iter().position(|one| one.id == call.id) else {
         return;
     };
     let own = waiting.remove(at);
-    let passed_over = waiting.iter().find(|one| {
-        let is_there = one.until.is_none_or(|until| true_now() < until);
-        is_there
-            && one.name == own.name
-            && one.process != own.process
-            && one.began + VISIBLE < own.began
+    let now = true_now();
+    let mut others = waiting.iter().filter(|one| {
+        one.name == own.name && one.until.is_none_or(|until| now < until) && !one.may_be_anew
     });
+    let passed_over = others.find(|one| own.passes(one));
     let text = passed_over.map(|one| {
         let (began, own_began) = (one.began, own.began);
         let name = &own.name;
         format!("{name}: who came at {own_began:?} passed over one that came at {began:?}")
     });
     drop(waiting);
-    // Of several threads of a process one stands in the queue of the others. One whose lock is broken before it knows
-    // that it has it waits as one that has just come.
     if let Some(text) = text
         && has_it
-        && plan().tells_deaths()
-        && !plan().does(Step::Break)
-        && plan().threads == 1
+        && !is_being_broken(&own.name)
     {
         violation(text);
     }
 }
 
+impl Waiting {
+    /// Whether it must not be let in before that one.
+    fn passes(&self, other: &Waiting) -> bool {
+        let came_before = |by: Duration| other.began + visible() < by;
+        let is_calm = plan().is_calm() && !plan().loses();
+        let (last, last_long) = exclusive_ends(&self.name);
+        match (self.reads, other.reads) {
+            // Of several threads of a process one stands in the queue of the others.
+            (None, None) => {
+                let may_judge = plan().tells_deaths() && plan().threads == 1;
+                may_judge && self.process != other.process && came_before(self.began)
+            }
+            // Readers that wait go in together behind a writer, and so before another.
+            (Some((true, prefer)), Some((false, _))) => {
+                let is_beside_readers = last + visible() < self.began;
+                is_calm && prefer != Prefer::Readers && is_beside_readers && came_before(self.began)
+            }
+            (Some((false, prefer)), Some((true, _))) => {
+                is_calm
+                    && prefer != Prefer::Writers
+                    && plan().can_prefer()
+                    && came_before(last_long)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A lease was broken of which nobody knew who had it: one of those that wait.
+pub(super) fn may_be_anew(name: &str) {
+    for one in locked(&WAITING).iter_mut().filter(|one| one.name == name) {
+        one.may_be_anew = true;
+    }
+}
+
 /// By then a call that waits is in the queue.
-const VISIBLE: Duration = Duration::from_millis(100);
+fn visible() -> Duration {
+    Duration::from_millis(match plan().topology {
+        Topology::Memory => 2,
+        _ => 40,
+    })
+}
 
 /// The names that its calls were waiting for.
 pub(super) fn died(process: Process) -> Vec<String> {

@@ -114,14 +114,7 @@ impl Worker {
         let (guard, call) = held.expect("it waits for ever");
         let (guard, id) = self.hold_on(&[&name], Kind::Exclusive, guard, Some(call));
         judge::ending(&[&name], id, true);
-        let guard = owned(guard);
-        record(&format!("panics with {name}"));
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            let _guard = guard;
-            resume_unwind(Box::new("on purpose"));
-        }));
-        judge::unreleased(&[&name], true_now());
-        Ok(())
+        panic_with(&name, owned(guard))
     }
 
     /// The same name in another namespace is another lock.
@@ -137,16 +130,12 @@ impl Worker {
     pub(super) fn shared(&mut self) -> Result<()> {
         let name = self.name("shared");
         if self.random.u32(..3) > 0 {
-            let call = judge::began(&name, None);
-            let guard = self.locker.read(&name);
-            judge::ended(call, false);
-            let guard = self.hold(&[&name], Kind::Shared, (guard?, call));
+            let held = self.ask_shared(&name, true, |locker| locker.read(&name))?;
+            let guard = self.hold(&[&name], Kind::Shared, held);
             return self.release(&[&name], guard, LockGuard::unlock);
         }
-        let call = judge::began(&name, None);
-        let guard = self.locker.write(&name);
-        judge::ended(call, false);
-        let mut guard = self.hold(&[&name], Kind::Exclusive, (guard?, call));
+        let (guard, call) = self.ask_shared(&name, false, |locker| locker.write(&name))?;
+        let mut guard = self.hold(&[&name], Kind::Exclusive, (guard, call));
         if self.random.bool() {
             let before = guard.fencing_token();
             guard = guard.downgrade()?;
@@ -182,4 +171,15 @@ impl Worker {
         judge::ending(&names, id, false);
         self.release(&names, owned(guard), LockGuard::unlock)
     }
+}
+
+/// The thread panics, and that drops the guard.
+pub(super) fn panic_with<G>(name: &str, guard: G) -> Result<()> {
+    record(&format!("panics with {name}"));
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        let _guard = guard;
+        resume_unwind(Box::new("on purpose"));
+    }));
+    judge::unreleased(&[name], true_now());
+    Ok(())
 }

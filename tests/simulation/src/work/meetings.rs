@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crosslock::crossbeam_channel::Receiver;
-use crosslock::{Error, Leader, Leadership, Result};
+use crosslock::{Election, Error, Leader, Leadership, LockGuard, Result};
 use crosslock_world::{record, time, true_now, violation};
 
-use super::{Worker, in_time, owned};
+use super::{Worker, in_time, locks::panic_with, owned};
 use crate::judge::meetings::{self, Came, SOON};
 use crate::judge::{self, Kind};
 
@@ -104,11 +104,12 @@ impl Worker {
     pub(super) fn election(&mut self) -> Result<()> {
         let name = self.name("election");
         let election = self.locker.election(&name)?;
-        let observed = match self.random.u32(..3) {
-            0 => Some(election.observe()?),
-            _ => None,
-        };
+        let observes = self.random.u32(..3) == 0;
+        let observed = observes.then(|| election.observe()).transpose()?;
         let timeout = self.plan.ttl.mul_f64(self.random.f64());
+        if self.random.u32(..4) == 0 {
+            return self.lead_in_silence(&name, &election, timeout);
+        }
         let Some((led, call)) = self.ask(&name, Some(timeout + SOON), |_| {
             in_time(timeout, || election.try_campaign_for(timeout))
         })?
@@ -136,9 +137,37 @@ impl Worker {
                 judge_observed(&led, &text, &observed);
             }
         }
-        judge::ending(&[&name], id, false);
-        let done = self.release(&[&name], owned(led), Leadership::resign);
+        let panics = self.random.u32(..8) == 0;
+        judge::ending(&[&name], id, panics);
+        let done = match panics {
+            true => panic_with(&name, owned(led)),
+            false => self.release(&[&name], owned(led), Leadership::resign),
+        };
         first.and(published).and(shown.map(drop)).and(done)
+    }
+
+    /// Takes the lock of an election, and says nothing: what a leader before has published is no more shown.
+    fn lead_in_silence(&mut self, name: &str, of: &Election, timeout: Duration) -> Result<()> {
+        let held = self.ask(name, Some(timeout), |locker| {
+            locker.try_lock_for(name, timeout)
+        })?;
+        let Some((guard, call)) = held else {
+            return Ok(());
+        };
+        let (guard, id) = self.hold_on(&[name], Kind::Exclusive, guard, Some(call));
+        let shown = of.leader();
+        let token = guard.fencing_token();
+        // A thread before may have led by the same lease, which has so many tokens.
+        if let Ok(Some(leader)) = &shown
+            && leader.token + 1024 <= token
+            && guard.is_held()
+            && self.plan.keeps_leases()
+        {
+            violation(format!("{name}: {token} has it, and {leader:?} is shown"));
+        }
+        judge::ending(&[name], id, false);
+        let done = self.release(&[name], owned(guard), LockGuard::unlock);
+        shown.and(done)
     }
 }
 

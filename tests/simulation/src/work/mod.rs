@@ -25,17 +25,25 @@ use crate::world;
 /// A process: it opens its locker, starts its threads and awaits them.
 pub fn process(plan: &Arc<Plan>, site: &Site, at: usize, starts: usize) {
     let mut random = Rng::with_seed(plan.seed ^ (at * 1_000 + starts) as u64);
-    let Some(locker) = open(plan, &site.url, &mut random, at) else {
+    let prefer = match plan.can_prefer() {
+        true => [Prefer::Fair, Prefer::Readers, Prefer::Writers][random.usize(..3)],
+        false => Prefer::Fair,
+    };
+    let Some(locker) = open(plan, &site.url, prefer, at) else {
         return;
     };
     let threads: Vec<_> = (0..plan.threads)
         .map(|thread| {
             allow_threads(current(), true);
+            // In memory there are no other processes.
+            let own = plan.topology == Topology::Memory && random.bool();
+            let own = own.then(|| open(plan, &site.url, prefer, at)).flatten();
             let mut worker = Worker {
                 plan: plan.clone(),
                 url: site.url.clone(),
                 part: at,
-                locker: locker.clone(),
+                prefer,
+                locker: own.unwrap_or_else(|| locker.clone()),
                 random: random.fork(),
             };
             let started = spawn_joined(&format!("worker-{thread}"), move || worker.work());
@@ -50,17 +58,14 @@ pub fn process(plan: &Arc<Plan>, site: &Site, at: usize, starts: usize) {
 }
 
 /// Opens it, however long the servers can't be reached.
-fn open(plan: &Plan, url: &str, random: &mut Rng, at: usize) -> Option<Locker> {
+fn open(plan: &Plan, url: &str, prefer: Prefer, at: usize) -> Option<Locker> {
     loop {
         let mut builder = Locker::builder(url)
             .ttl(plan.ttl)
             .renew(plan.renews)
             .io_timeout(plan.io_timeout)
-            .connect_timeout(plan.io_timeout);
-        if plan.can_prefer() {
-            builder =
-                builder.prefer([Prefer::Fair, Prefer::Readers, Prefer::Writers][random.usize(..3)]);
-        }
+            .connect_timeout(plan.io_timeout)
+            .prefer(prefer);
         if plan.min_replicas > 0 {
             builder = builder.min_replicas(plan.min_replicas);
         }
@@ -84,6 +89,7 @@ struct Worker {
     url: String,
     /// The number of its process, which is the same when that is started again.
     part: usize,
+    prefer: Prefer,
     locker: Locker,
     random: Rng,
 }
@@ -184,6 +190,19 @@ impl Worker {
         let has_it = matches!(held, Ok(Some(_)));
         uninterrupted(|| judge::ended(asked, has_it));
         Ok(held?.map(|held| (held, asked)))
+    }
+
+    /// The same for a name that readers and writers ask for.
+    fn ask_shared<G>(
+        &mut self,
+        name: &str,
+        reads: bool,
+        call: impl FnOnce(&Locker) -> Result<G>,
+    ) -> Result<(G, Call)> {
+        let asked = judge::began_shared(name, reads, self.prefer);
+        let held = call(&self.locker);
+        uninterrupted(|| judge::ended(asked, held.is_ok()));
+        Ok((held?, asked))
     }
 
     /// Holds it for a while. What is given is the guard alone.

@@ -131,7 +131,7 @@ impl Worker {
         let holders = self.locker.break_lock(&name)?;
         let tokens: Vec<u64> = holders.iter().filter_map(|holder| holder.token).collect();
         record(&format!("has broken {name}: {tokens:?}"));
-        judge::broke(&name, tokens.into_iter());
+        judge::broke(&name, &tokens);
         Ok(())
     }
 
@@ -171,7 +171,7 @@ impl Worker {
     pub(super) fn close(&mut self) -> Result<()> {
         let url = self.url.clone();
         let plan = self.plan.clone();
-        let Some(locker) = open(&plan, &url, &mut self.random, self.part) else {
+        let Some(locker) = open(&plan, &url, self.prefer, self.part) else {
             return Ok(());
         };
         let name = self.name("closed");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crosslock::{DelayQueue, Error, Locker, Result, Task};
+use crosslock::{DelayQueue, Error, Locker, Prefer, Result, Task};
 use crosslock_world::{record, thread_number, time, true_now, violation};
 
 use super::{Worker, owned};
@@ -152,7 +152,7 @@ pub fn judge_remaining(plan: &Arc<Plan>, site: &Site) {
         time::sleep(Duration::from_secs(25 * 3600));
     }
     for name in tasks::queues() {
-        let Some(locker) = super::open(plan, &site.url, &mut fastrand::Rng::with_seed(0), 0) else {
+        let Some(locker) = super::open(plan, &site.url, Prefer::Fair, 0) else {
             return;
         };
         for (id, is_there) in tasks::remaining(&name) {

@@ -46,15 +46,11 @@ impl Worker {
     pub(super) fn shared_value(&mut self) -> Result<()> {
         let name = self.name("value");
         let shared = self.locker.rwlock(&name, 0_i64)?;
-        let call = judge::began(&name, None);
         if self.random.u32(..3) > 0 {
-            let guard = shared.read();
-            judge::ended(call, false);
-            return self.read_value(&name, guard?, Some(call));
+            let (guard, call) = self.ask_shared(&name, true, |_| shared.read())?;
+            return self.read_value(&name, guard, Some(call));
         }
-        let guard = shared.write();
-        judge::ended(call, false);
-        let guard = guard?;
+        let (guard, call) = self.ask_shared(&name, false, |_| shared.write())?;
         read(&name, *guard, Kind::Exclusive, &guard);
         let mut guard = self.hold(&[&name], Kind::Exclusive, (guard, call));
         let id = judge::storing(&name);
@@ -131,11 +127,12 @@ impl Worker {
     }
 
     fn wait_for_stores(&mut self, name: &str, guard: MutexGuard<i64>) -> Result<()> {
-        // The wait itself changes it in the beginning.
+        // The wait itself changes it in the beginning, or whenever it looks.
         let target = *guard + 1 + self.random.i64(1..=3);
+        let often = self.random.bool();
         let timeout = Duration::from_millis(self.random.u64(500..8_000));
         let (began, stores) = (true_now(), judge::stores(name));
-        let mut own = None;
+        let (mut own, mut is_changed) = (Vec::new(), false);
         let mut looks = 0;
         let (mut last, mut late) = (None, Duration::ZERO);
         let waited = MutexGuard::wait_while_for(guard, timeout, |value| {
@@ -143,31 +140,33 @@ impl Worker {
             if let Some((at, seen)) = last {
                 late = late.max(unseen(name, at, seen));
             }
-            if own.is_none() {
-                own = Some(judge::storing(name));
+            is_changed = own.is_empty() || often && *value + 1 < target;
+            if is_changed {
+                own.push(judge::storing(name));
                 *value += 1;
             }
             last = Some((true_now(), *value));
             *value < target
         });
+        let changes = own.len();
         // It looks again when that is stored. One that is lost may have lost the lock that it took then.
-        if let Some(id) = own.filter(|_| waited.is_ok() || looks > 1) {
-            judge::stored(name, id, &Ok(()));
-        }
+        let last = own.pop_if(|_| is_changed);
+        own.iter().for_each(|id| judge::stored(name, *id, &Ok(())));
         let (guard, timed_out) = waited?;
-        read(name, *guard, Kind::Exclusive, &guard);
-        if timed_out != (*guard < target) && guard.lease().is_held() {
-            violation(format!("{name}: a wait for {target} ended with {}", *guard));
+        if last.is_none() {
+            read(name, *guard, Kind::Exclusive, &guard);
         }
-        let most = judge::stores(name) - stores + usize::from(timed_out);
+        judge_met(name, &guard, target, timed_out.then_some((began, timeout)));
+        let most = judge::stores(name) - stores - changes + 1 + usize::from(timed_out);
         if looks > most && self.plan.is_calm() {
             violation(format!("{name}: {looks} looks at {most} changes"));
         }
-        if timed_out && true_now() < began + timeout.mul_f64(0.99) {
-            violation(format!("{name}: a wait for {timeout:?} was over too early"));
-        }
         self.judge_woken(name, late);
-        MutexGuard::unlock(guard)
+        let stored = MutexGuard::unlock(guard);
+        if let Some(id) = last {
+            judge::stored(name, id, &stored);
+        }
+        stored
     }
 
     /// Who waits looks soon after each change. All that wait have their turn, and each holds it for a hundredth of the
@@ -211,6 +210,24 @@ fn give_change_up(name: &str, counter: &Mutex<i64>) {
     });
     judge::ended(call, false);
     record(&format!("gives a change of {name} up: {changed:?}"));
+}
+
+/// The wait was until the value is that large, or for that time.
+fn judge_met(
+    name: &str,
+    guard: &MutexGuard<i64>,
+    target: i64,
+    timed_out: Option<(Duration, Duration)>,
+) {
+    if timed_out.is_some() != (**guard < target) && MutexGuard::lease(guard).is_held() {
+        let found = **guard;
+        violation(format!("{name}: a wait for {target} ended with {found}"));
+    }
+    if let Some((began, timeout)) = timed_out
+        && true_now() < began + timeout.mul_f64(0.99)
+    {
+        violation(format!("{name}: a wait for {timeout:?} was over too early"));
+    }
 }
 
 /// For how long there was something to see that who looked then hasn't seen.

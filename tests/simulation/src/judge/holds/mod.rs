@@ -11,7 +11,7 @@ use crosslock::{Leadership, LockGuard, MutexGuard, RwLockReadGuard, RwLockWriteG
 use crosslock_world::{Process, as_process, current, record, true_now, uninterrupted, violation};
 
 use self::rules::{judge_abandoned, judge_exclusion, judge_held, judge_idle, judge_token};
-use super::{ACQUISITIONS, Call, locked, number, plan};
+use super::{ACQUISITIONS, Call, locked, number, plan, waits};
 use crate::plan::Topology;
 
 /// How a name is held.
@@ -113,6 +113,8 @@ struct Name {
     leaving: Vec<Process>,
     /// Nobody holds it since then.
     free_since: Duration,
+    /// See `exclusive_ends`.
+    exclusive_ends: (Duration, Duration),
     /// Nobody gets it before, as its last holder has asked for.
     not_before: Duration,
     /// The first tokens of leases that an operator has broken.
@@ -213,6 +215,11 @@ pub fn ending(of: &[&str], id: u64, abandons: bool) {
                 let is_known = is_held && gone.broken.is_none();
                 name.is_abandoned = is_known.then_some(abandons);
             }
+            if gone.kind == Kind::Exclusive {
+                let was_long = gone.since + Duration::from_millis(5) < true_now();
+                let last_long = was_long.then(true_now);
+                name.exclusive_ends = (true_now(), last_long.unwrap_or_default());
+            }
             name.free_since = name.free_since.max(true_now());
             name.leaving.push(gone.process);
             Some(gone)
@@ -269,6 +276,15 @@ pub fn abandoned(name: &str, is_abandoned: Option<bool>) {
     });
 }
 
+/// When one that held it alone ended; and the same of the last one, if its process can't have handed it over.
+pub(super) fn exclusive_ends(name: &str) -> (Duration, Duration) {
+    with(name, |name| name.exclusive_ends)
+}
+
+pub(super) fn is_being_broken(name: &str) -> bool {
+    with(name, |name| name.breaking > 0)
+}
+
 /// An operator is about to break what is held. As long as that isn't over, nobody knows what is.
 pub fn breaking(name: &str) {
     with(name, |name| name.breaking += 1);
@@ -283,10 +299,14 @@ pub fn is_broken(name: &str, kind: Kind, guard: &impl Held) -> bool {
 }
 
 /// An operator has broken what had these tokens.
-pub fn broke(name: &str, tokens: impl Iterator<Item = u64>) {
+pub fn broke(of: &str, tokens: &[u64]) {
     let now = true_now();
-    with(name, |name| {
-        name.broken.extend(tokens.map(|token| (token, now)));
+    let is_known = |name: &Name, first: u64| {
+        let mut holds = name.holds.iter();
+        holds.any(|hold| (first..first + tokens_of_a_lease(hold.kind)).contains(&hold.token))
+    };
+    let all_are_known = with(of, |name| {
+        name.broken.extend(tokens.iter().map(|token| (*token, now)));
         name.breaking -= 1;
         name.is_abandoned = None;
         name.last = 0;
@@ -307,7 +327,11 @@ pub fn broke(name: &str, tokens: impl Iterator<Item = u64>) {
                 hold.broken.get_or_insert(Duration::ZERO);
             }
         }
+        tokens.iter().all(|token| is_known(name, *token))
     });
+    if !all_are_known {
+        waits::may_be_anew(of);
+    }
 }
 
 /// What it had, or was perhaps given while nobody else had it, stays taken for a ttl.
