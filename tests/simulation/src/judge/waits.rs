@@ -6,7 +6,7 @@ use std::time::Duration;
 use crosslock_world::{Process, current, true_now, violation};
 
 use super::{locked, number, plan};
-use crate::plan::Step;
+use crate::plan::{Step, Topology};
 
 /// A call that asks for a lock.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub fn ended(call: Call, has_it: bool) {
         is_there
             && one.name == own.name
             && one.process != own.process
-            && one.began + VISIBLE < own.began
+            && one.began + visible() < own.began
     });
     let text = passed_over.map(|one| {
         let (began, own_began) = (one.began, own.began);
@@ -71,8 +71,14 @@ pub fn ended(call: Call, has_it: bool) {
     }
 }
 
-/// By then a call that waits is in the queue.
-const VISIBLE: Duration = Duration::from_millis(100);
+/// By then a call that waits is in the queue. On ZooKeeper the first call of a process begins a session, and makes the
+/// node of its lock: each answer may come 50 ms late.
+fn visible() -> Duration {
+    Duration::from_millis(match plan().topology {
+        Topology::ZooKeeper => 250,
+        _ => 100,
+    })
+}
 
 /// The names that its calls were waiting for.
 pub(super) fn died(process: Process) -> Vec<String> {
