@@ -66,6 +66,10 @@ pub enum Trouble {
     Evict,
     /// A server loses what it had, or its clock is set: what leases rely on is broken, and only tokens are judged.
     LoseData,
+    /// Programs that aren't crosslock stand in line.
+    Strangers,
+    /// A host swallows what it is sent, from the beginning.
+    SilentHost,
 }
 
 impl Trouble {
@@ -222,6 +226,8 @@ pub struct Plan {
     pub calm: Duration,
     pub preempted: f64,
     pub stalled: f64,
+    /// Whether servers let only those in that log in.
+    pub logs_in: bool,
 }
 
 impl Plan {
@@ -251,8 +257,10 @@ impl Plan {
             calm: Duration::from_millis(random.u64(50..3_000)),
             preempted: [0.0, 0.01, 0.1][random.usize(..3)],
             stalled: [0.0, 0.0, 0.0001][random.usize(..3)],
+            logs_in: topology == Topology::Etcd && seed.is_multiple_of(4),
         };
         match random.u32(..12) {
+            _ if plan.is_about_one() => plan.about_one(&mut random),
             0 if can_be_crowded(topology) => plan.crowded(&mut random),
             _ => plan,
         }
@@ -263,6 +271,19 @@ impl Plan {
         self.processes = random.usize(18..=24);
         (self.threads, self.names) = (1, 1);
         self.rounds = self.rounds.min(12);
+        self.steps = vec![Step::Lock, Step::Lock, self.steps[0]];
+        self
+    }
+
+    /// Whether what goes wrong shows where few wait for one name, which is held for long.
+    pub fn is_about_one(&self) -> bool {
+        self.has(Trouble::Strangers) || self.has(Trouble::SilentHost)
+    }
+
+    fn about_one(mut self, random: &mut Rng) -> Self {
+        self.processes = random.usize(3..=5);
+        (self.threads, self.names, self.stalled) = (1, 1, 0.0);
+        (self.rounds, self.calm) = (self.rounds.min(40), self.calm / 2);
         self.steps = vec![Step::Lock, Step::Lock, self.steps[0]];
         self
     }
@@ -366,6 +387,10 @@ fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
         5 if all_replicas(topology) > 0 || topology == Topology::Quorum => {
             Trouble::OF_HOSTS.to_vec()
         }
+        5 if topology == Topology::Etcd => match random.u32(..3) {
+            0 => vec![Trouble::SilentHost],
+            _ => vec![Trouble::Strangers, Trouble::PauseProcess],
+        },
         6 => vec![Trouble::SlowNetwork, Trouble::CutNetwork],
         _ => all.filter(|_| random.u32(..3) == 0).collect(),
     };

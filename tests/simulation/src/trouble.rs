@@ -139,13 +139,21 @@ fn trouble_host(
         Trouble::Evict => (0..random.u32(1..8))
             .for_each(|_| own_fault(site, place, |name| name == "evict", random)),
         Trouble::LoseData => own_fault(site, place, |name| LOSES_DATA.contains(&name), random),
-        Trouble::Own => own_fault(site, place, |name| !LOSES_DATA.contains(&name), random),
+        Trouble::Strangers => own_fault(site, place, |name| name == STRANGERS, random),
+        Trouble::Own => own_fault(site, place, is_of_all, random),
         _ => {}
     }
 }
 
 /// Those of the servers' own faults that take something from them.
 const LOSES_DATA: [&str; 2] = ["flush", "evict"];
+/// That of them which does nothing to the servers.
+const STRANGERS: &str = "strangers";
+
+/// Whether any world may have it.
+fn is_of_all(name: &str) -> bool {
+    !LOSES_DATA.contains(&name) && name != STRANGERS
+}
 
 fn own_fault(site: &Site, place: Place, of: impl Fn(&str) -> bool, random: &mut Rng) {
     let which: Vec<usize> = (0..site.own.len()).filter(|at| of(site.own[*at])).collect();
