@@ -5,16 +5,13 @@ use std::thread::{self, ScopedJoinHandle};
 use crosslock::{LockGuard, Locker};
 use support::{Etcd, Protocol, Proxy, wait_until};
 
-use crate::{LINE, PATIENCE, TTL, await_places, open, take, wait_for};
+use crate::{LINE, PATIENCE, TTL, await_places, wait_for};
 
 /// More than are many.
 const AHEAD: usize = 17;
 
 /// What programs that aren't crosslock put in line.
 const OTHERS: &str = "crosslock/n/w/other-";
-
-/// This bit of its number says that a lease is a long one.
-const LONG: i64 = 1 << 62;
 
 fn line_up(server: &Etcd) {
     (0..AHEAD).for_each(|nth| server.put(&format!("{OTHERS}{nth}"), "waits"));
@@ -82,54 +79,6 @@ fn long_lease_that_comes_late_is_not_that_of_a_holder() {
         let guard = waits.join().unwrap();
         detour.deliver();
         assert_in(server, place, guard);
-    });
-}
-
-/// The servers choose numbers for `etcdctl lock`, also such ones.
-#[test]
-fn holder_that_is_not_crosslock_is_not_passed_over() {
-    let server = Etcd::start();
-    let (guard, locker) = (take(&open(&server)), hasty(&server.url()));
-    let other = format!("{OTHERS}1");
-    server.put_under((LONG | 7, 600), &other, "");
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| wait_for(&locker));
-        await_places(&server, 3);
-        guard.unlock().unwrap();
-        thread::sleep(3 * TTL);
-        assert!(server.keys(LINE).contains(&other));
-        server.delete(&other);
-        waits.join().unwrap().unlock().unwrap();
-    });
-}
-
-/// It goes in after the waiter behind it has seen that it hadn't.
-#[test]
-fn waiter_that_has_gone_in_is_not_passed_over() {
-    let server = Etcd::start();
-    line_up(&server);
-    let [proxy, other_proxy] = [(); 2].map(|()| Proxy::speaking(Protocol::Http, server.own_addr()));
-    let locker = |proxy: &Proxy| hasty(&format!("etcd://{}/", proxy.addr()));
-    let (slow, next) = (locker(&proxy), locker(&other_proxy));
-    thread::scope(|scope| {
-        let slow = scope.spawn(|| wait_for(&slow));
-        let place = place(&server);
-        await_long(&server, &place);
-        let next = scope.spawn(|| wait_for(&next));
-        await_places(&server, AHEAD + 2);
-        proxy.hold_next_request("request_put");
-        other_proxy.hold_next_request("request_delete_range");
-        server.delete_all(OTHERS);
-        proxy.await_held();
-        other_proxy.await_held();
-        proxy.pass_held();
-        let first = slow.join().unwrap();
-        other_proxy.pass_held();
-        thread::sleep(TTL);
-        assert!(!next.is_finished(), "two have it");
-        first.verify().unwrap();
-        first.unlock().unwrap();
-        next.join().unwrap().unlock().unwrap();
     });
 }
 

@@ -58,9 +58,7 @@ impl Site {
                 site.forgets = true;
                 site
             }
-            Topology::Etcd => Site::with(Box::new(Etcd::new(3)), &[2379; 3], |hosts| {
-                format!("etcd://{}/", hosts.join(","))
-            }),
+            Topology::Etcd => Site::etcd(plan.logs_in),
             Topology::ZooKeeper => {
                 let ensemble = ZooKeeper::new(3, Duration::from_millis(100));
                 Site::with(Box::new(ensemble), &[2181; 3], |hosts| {
@@ -68,6 +66,16 @@ impl Site {
                 })
             }
         }
+    }
+
+    fn etcd(logs_in: bool) -> Self {
+        let (etcd, login) = match logs_in {
+            true => (Etcd::new(3).with_logins(), "user:password@"),
+            false => (Etcd::new(3), ""),
+        };
+        Site::with(Box::new(etcd), &[2379; 3], |hosts| {
+            format!("etcd://{login}{}/", hosts.join(","))
+        })
     }
 
     fn with(

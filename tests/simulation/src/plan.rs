@@ -68,6 +68,10 @@ pub enum Trouble {
     LoseData,
     /// The clock of a server of a quorum is set, by which leases end: as above.
     StepHostClock,
+    /// Programs that aren't crosslock stand in line.
+    Strangers,
+    /// A host swallows what it is sent, from the beginning.
+    SilentHost,
 }
 
 impl Trouble {
@@ -225,6 +229,8 @@ pub struct Plan {
     pub calm: Duration,
     pub preempted: f64,
     pub stalled: f64,
+    /// Whether servers let only those in that log in.
+    pub logs_in: bool,
 }
 
 impl Plan {
@@ -257,8 +263,10 @@ impl Plan {
             calm: Duration::from_millis(random.u64(50..3_000)),
             preempted: [0.0, 0.01, 0.1][random.usize(..3)],
             stalled: [0.0, 0.0, 0.0001][random.usize(..3)],
+            logs_in: topology == Topology::Etcd && seed.is_multiple_of(4),
         };
         match random.u32(..12) {
+            _ if plan.is_about_one() => plan.about_one(&mut random),
             0 if can_be_crowded(topology) => plan.crowded(&mut random),
             _ => plan,
         }
@@ -271,6 +279,19 @@ impl Plan {
         self.rounds = self.rounds.min(12);
         let other = [Step::Break, self.steps[0]][random.usize(..2)];
         self.steps = vec![Step::Lock, Step::Lock, other];
+        self
+    }
+
+    /// Whether what goes wrong shows where few wait for one name, which is held for long.
+    pub fn is_about_one(&self) -> bool {
+        self.has(Trouble::Strangers) || self.has(Trouble::SilentHost)
+    }
+
+    fn about_one(mut self, random: &mut Rng) -> Self {
+        self.processes = random.usize(3..=5);
+        (self.threads, self.names, self.stalled) = (1, 1, 0.0);
+        (self.rounds, self.calm) = (self.rounds.min(40), self.calm / 2);
+        self.steps = vec![Step::Lock, Step::Lock, self.steps[0]];
         self
     }
 
@@ -374,6 +395,10 @@ fn some_troubles(topology: Topology, random: &mut Rng) -> Vec<Trouble> {
         5 if all_replicas(topology) > 0 || topology == Topology::Quorum => {
             Trouble::OF_HOSTS.to_vec()
         }
+        5 if topology == Topology::Etcd => match random.u32(..3) {
+            0 => vec![Trouble::SilentHost],
+            _ => vec![Trouble::Strangers, Trouble::PauseProcess],
+        },
         6 => vec![Trouble::SlowNetwork, Trouble::CutNetwork],
         _ => all.filter(|_| random.u32(..3) == 0).collect(),
     };

@@ -124,21 +124,10 @@ fn trouble_host(
         Trouble::LoseData if random.bool() => start_anew(place, false, lasts),
         Trouble::Evict => (0..random.u32(1..8))
             .for_each(|_| own_fault(site, place, |name| name == "evict", lasts, random)),
-        Trouble::LoseData => own_fault(
-            site,
-            place,
-            |name| LOSES_DATA.contains(&name),
-            lasts,
-            random,
-        ),
         Trouble::StepHostClock => set_host_clock(place, random),
-        Trouble::Own => own_fault(
-            site,
-            place,
-            |name| !LOSES_DATA.contains(&name),
-            lasts,
-            random,
-        ),
+        Trouble::LoseData => own_fault(site, place, takes_data, lasts, random),
+        Trouble::Strangers => own_fault(site, place, |name| name == STRANGERS, lasts, random),
+        Trouble::Own => own_fault(site, place, is_of_all, lasts, random),
         _ => {}
     }
 }
@@ -159,6 +148,17 @@ fn cut_ways(machine: Machine, place: Place, lasts: Duration, random: &mut Rng) {
 
 /// Those of the servers' own faults that take something from them.
 const LOSES_DATA: [&str; 2] = ["flush", "evict"];
+/// That of them which does nothing to the servers.
+const STRANGERS: &str = "strangers";
+
+fn takes_data(name: &str) -> bool {
+    LOSES_DATA.contains(&name)
+}
+
+/// Whether any world may have it.
+fn is_of_all(name: &str) -> bool {
+    !takes_data(name) && name != STRANGERS
+}
 
 fn own_fault(
     site: &Site,

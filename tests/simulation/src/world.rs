@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosslock_world::{
-    Chances, Machine, Message, Process, Settings, add_machine, add_process, await_message,
-    contents, is_alive, messages, record, run, set_message_fault, time, true_now, violation,
+    Chances, Cut, Machine, Message, Process, Settings, add_machine, add_process, await_message,
+    contents, cut, is_alive, messages, record, run, set_message_fault, time, true_now, violation,
 };
 use fastrand::Rng;
 
 use crate::places::Site;
-use crate::plan::{Plan, Topology};
+use crate::plan::{Plan, Step, Topology, Trouble};
 use crate::{judge, scenes, trouble, work};
 
 /// What came of a world.
@@ -118,6 +118,12 @@ fn live(plan: &Plan) {
     let machines: Vec<Machine> = (0..plan.processes.min(3))
         .map(|at| add_machine(&format!("machine-{at}"), random.i64(-2_000..=2_000)))
         .collect();
+    if plan.has(Trouble::SilentHost) {
+        let place = site.hosts[random.usize(..site.hosts.len())];
+        let [to_host, to_client] = [true; 2];
+        let cut_off = |machine: &Machine| cut(*machine, place, Cut { to_host, to_client });
+        machines.iter().for_each(cut_off);
+    }
     let mut parts: Vec<Part> = (0..plan.processes)
         .map(|at| start(&plan, &site, machines[at % machines.len()], at, 0))
         .collect();
@@ -171,6 +177,9 @@ fn judge_remains(plan: &Plan, site: &Site) {
     for line in contents(place.service) {
         record(&format!("left: {line}"));
         judge::remains::left(&line);
+        if line.starts_with("put out") && !plan.does(Step::Break) {
+            violation(line.clone());
+        }
         let is_value =
             line.contains(":value") || line.contains("/value") || line.contains("tasks-");
         let is_redis = matches!(

@@ -89,16 +89,6 @@ impl Etcd {
     }
 
     #[track_caller]
-    pub fn put_under(&self, (lease, seconds): (i64, u64), key: &str, value: &str) {
-        let body = json!({ "ID": lease.to_string(), "TTL": seconds.to_string() });
-        self.call("/v3/lease/grant", &body);
-        let body = json!({
-            "key": encoded(key), "value": encoded(value), "lease": lease.to_string(),
-        });
-        self.call("/v3/kv/put", &body);
-    }
-
-    #[track_caller]
     pub fn delete(&self, key: &str) {
         self.call("/v3/kv/deleterange", &json!({ "key": encoded(key) }));
     }

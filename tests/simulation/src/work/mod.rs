@@ -57,6 +57,9 @@ pub fn process(plan: &Arc<Plan>, site: &Site, at: usize, starts: usize) {
     world::done(at);
 }
 
+/// A host that is silent is asked for a quarter of a second before another is.
+const MOST_OF_OPENING: Duration = Duration::from_millis(600);
+
 /// Opens it, however long the servers can't be reached.
 fn open(plan: &Plan, url: &str, prefer: Prefer, at: usize) -> Option<Locker> {
     loop {
@@ -72,7 +75,15 @@ fn open(plan: &Plan, url: &str, prefer: Prefer, at: usize) -> Option<Locker> {
         if let Some(max_hold) = plan.max_hold {
             builder = builder.max_hold(max_hold);
         }
-        match builder.build() {
+        let began = true_now();
+        let built = builder.build();
+        let took = true_now() - began;
+        if plan.troubles == [Trouble::SilentHost] && took > MOST_OF_OPENING {
+            violation(format!(
+                "it took {took:?} to open, by one host that is silent"
+            ));
+        }
+        match built {
             Ok(locker) => return Some(locker),
             Err(error) if is_trouble(plan, &error) => time::sleep(Duration::from_millis(100)),
             Err(error) => {
@@ -237,6 +248,7 @@ impl Worker {
         // So do leases that aren't renewed end.
         let outlasts = self.plan.does(Step::Break) || !self.plan.renews;
         let often = match self.plan.is_calm() {
+            _ if self.plan.is_about_one() => 2,
             _ if outlasts || !self.plan.is_safe() || self.plan.min_replicas > 0 => 6,
             true => 30,
             false => 12,

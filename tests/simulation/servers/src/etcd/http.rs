@@ -10,6 +10,8 @@ pub(super) struct Question {
     pub(super) body: Vec<u8>,
     /// Whether a member without a leader is to refuse it at once.
     pub(super) wants_leader: bool,
+    /// Which its member has given for a login.
+    pub(super) token: String,
 }
 
 /// Why a request is refused: a code of gRPC, and a text.
@@ -25,6 +27,7 @@ impl Refusal {
     pub(super) const NO_LEADER: Self = Self(14, "etcdserver: no leader");
     pub(super) const LEADER_CHANGED: Self = Self(14, "etcdserver: leader changed");
     pub(super) const TIMED_OUT: Self = Self(14, "etcdserver: request timed out");
+    pub(super) const UNKNOWN_TOKEN: Self = Self(16, "etcdserver: invalid auth token");
     pub(super) const OVERDUE: Self = Self(2, "context deadline exceeded");
 }
 
@@ -49,6 +52,9 @@ pub(super) fn first(input: &[u8]) -> Result<Option<(Question, usize)>, ()> {
         path: request.path.unwrap_or_default().to_owned(),
         body: body.to_vec(),
         wants_leader: value(request.headers, "Grpc-Metadata-Hasleader") == Some("true"),
+        token: value(request.headers, "Authorization")
+            .unwrap_or_default()
+            .to_owned(),
     };
     Ok(Some((question, end)))
 }

@@ -48,7 +48,7 @@ impl Etcd {
         }
     }
 
-    fn agree(&mut self, io: &mut Io<'_>, number: u64, command: Arc<Command>) {
+    pub(super) fn agree(&mut self, io: &mut Io<'_>, number: u64, command: Arc<Command>) {
         self.log.push((number, command));
         let end = self.log.len();
         for at in 0..self.members.len() {

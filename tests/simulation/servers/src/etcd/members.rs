@@ -129,6 +129,8 @@ impl Etcd {
         (member.leader, member.lessor) = (None, None);
         self.clients.retain(|_, client| client.at != at);
         self.waiting.retain(|_, waiting| waiting.at != at);
+        let tokens = self.tokens.iter_mut();
+        tokens.for_each(|tokens| tokens.retain(|(host, _), _| *host != at));
         if self.leader == Some(at) {
             self.leader = None;
         }

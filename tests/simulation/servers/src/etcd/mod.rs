@@ -9,14 +9,16 @@
 //! alive, which its successor lets run out. It ends none, as etcd since 3.4.31 and 3.5.13. A new leader gives all
 //! leases their whole time once more. Members start with what they had. The clocks of hosts don't matter.
 //!
-//! The library never asks for the past, so none is kept, and compaction can't be noticed. Not simulated: logins,
+//! The library never asks for the past, so none is kept, and compaction can't be noticed. Not simulated: rights,
 //! learners, alarms, the size of a database, and members that disturb a leader when they come back.
 
 mod http;
 mod log;
+mod logins;
 mod members;
 mod request;
 mod store;
+mod strangers;
 mod waiting;
 mod watch;
 
@@ -29,6 +31,7 @@ use serde_json::{Value, json};
 
 use self::http::{Question, Refusal};
 use self::log::Log;
+use self::logins::Tokens;
 use self::members::Member;
 use self::request::{Command, Create, Request};
 use self::waiting::Waiting;
@@ -50,6 +53,8 @@ pub struct Etcd {
     /// When leases are looked at next.
     ends_at: Option<Duration>,
     clients: BTreeMap<Connection, Client>,
+    /// `None`: nobody has to log in.
+    tokens: Option<Tokens>,
     waiting: BTreeMap<u64, Waiting>,
     timers: BTreeMap<(Duration, u64), Timer>,
     election_is_due: bool,
@@ -180,8 +185,14 @@ impl Etcd {
 
     fn begin(&mut self, io: &mut Io<'_>, connection: Connection, question: &Question) {
         let at = self.clients[&connection].at;
+        if question.path == "/v3/auth/authenticate" {
+            let answer = self.log_in(at);
+            return self.send_answer(io, (at, connection), answer);
+        }
+        let known = self.check_token(at, question);
         let is_lonely = question.wants_leader && self.members[at].leader.is_none();
-        let request = match Request::parse(&question.path, &question.body) {
+        let request = known.and_then(|()| Request::parse(&question.path, &question.body));
+        let request = match request {
             Ok(_) if is_lonely => Err(Refusal::NO_LEADER),
             request => request,
         };
@@ -270,13 +281,14 @@ impl Service for Etcd {
 
     fn fault(&mut self, io: &mut Io<'_>, at: Host, fault: Fault) {
         self.during(io, |etcd, io| match fault {
-            Fault::Own(_) => etcd.elect(io, etcd.leader),
+            Fault::Own(0) => etcd.elect(io, etcd.leader),
+            Fault::Own(_) => etcd.let_strangers_in(io),
             fault => etcd.suffer(io, at, fault),
         });
     }
 
     fn own_faults(&self) -> &'static [&'static str] {
-        &["election"]
+        &["election", "strangers"]
     }
 
     fn contents(&self) -> Vec<String> {
@@ -293,6 +305,9 @@ impl Service for Etcd {
             };
             format!("{key} {value:?} {lease}")
         };
-        member.state.all().map(line).collect()
+        let put_out = member.state.put_out.iter();
+        let put_out =
+            put_out.map(|key| format!("put out of line: {}", String::from_utf8_lossy(key)));
+        member.state.all().map(line).chain(put_out).collect()
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::http::Refusal;
 use super::request::{self, Command, Compare, Op, Order, Put, Range, Target, Txn, Wanted};
+use super::strangers::is_stranger;
 
 /// What a member stores. The same commands make the same of it at each.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,8 @@ pub(super) struct State {
     pub(super) leases: BTreeMap<i64, Lease>,
     /// What the last command has changed.
     pub(super) events: Vec<Event>,
+    /// Keys of other programs that were deleted, and not by the end of their lease.
+    pub(super) put_out: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -178,7 +181,13 @@ impl State {
         for (op, inner) in &chosen.ops {
             responses.push(match op {
                 Op::Put(put) => json!({ "response_put": self.put(put) }),
-                Op::Delete(range) => json!({ "response_delete_range": self.delete(range) }),
+                Op::Delete(range) => {
+                    let keys = self.within(&range.key, &range.range_end);
+                    let strangers = keys.filter(|one| is_stranger(&one.key));
+                    let strangers: Vec<_> = strangers.map(|one| one.key.clone()).collect();
+                    self.put_out.extend(strangers);
+                    json!({ "response_delete_range": self.delete(range) })
+                }
                 Op::Range(range) => json!({ "response_range": self.range(range) }),
                 Op::Txn(_) => {
                     let told = inner.as_ref().map(|inner| self.carry_out(inner));
