@@ -31,7 +31,7 @@ check_header() {
   [ "$(sed '/^diff /q' "$patches/$name.patch" | grep -cE '^# (simulation|test):')" = 1 ] || fail "$name.patch doesn't say what finds it, once"
   case "$(finder_of "$name")" in
     simulation)
-      [[ "$(says "$name" simulation)" =~ ^((memory|redis|sentinel|cluster|quorum|etcd|zookeeper)( |$))+$ ]] || fail "$name.patch names an engine that isn't simulated"
+      [[ "$(says "$name" simulation)" =~ ^((memory|redis|sentinel|cluster|quorum|etcd|zookeeper)( |$))+(messages)?$ ]] || fail "$name.patch names an engine that isn't simulated"
       ;;
     test)
       test="$(says "$name" test)"
@@ -86,11 +86,12 @@ row() {
   printf '%s\n' "${rows[-1]}"
 }
 
-# Simulated worlds in the copy, up to the first that breaks a promise; of all engines, or of those that are named.
+# Simulated worlds in the copy, up to the first that breaks a promise; of all engines, or of those that are named. Behind them
+# may stand `messages`, for scenes in the place of worlds.
 simulate() {
-  local log="$work/$1.txt" engine engines=()
-  for engine in "${@:2}"; do engines+=(--engine "$engine"); done
-  timeout 10m "$work/target/simulation/simulate" --seconds 60 --first "${engines[@]}" >> "$log" 2>&1 || echo "it failed" >> "$log"
+  local log="$work/$1.txt" word words=()
+  for word in "${@:2}"; do if [ "$word" = messages ]; then words+=(--messages); else words+=(--engine "$word"); fi; done
+  timeout 10m "$work/target/simulation/simulate" --seconds 60 --first "${words[@]}" >> "$log" 2>&1 || echo "it failed" >> "$log"
 }
 
 # The seconds are those of the worlds alone.
@@ -110,11 +111,11 @@ simulate_mutant() {
   row "$name" "$(says "$name" breaks)" "$verdict" "simulation, ${engines[*]}: ${first:-nothing}" "$SECONDS"
 }
 
-# The library as it is: no world of it breaks a promise.
+# The library as it is: no world and no scene of it breaks a promise.
 simulate_unbroken() {
   local verdict=fails
   SECONDS=0
-  cargo_in_copy build --profile simulation -p crosslock-simulation > "$work/none.txt" 2>&1 && simulate none
+  cargo_in_copy build --profile simulation -p crosslock-simulation > "$work/none.txt" 2>&1 && simulate none && simulate none messages
   grep -qE '^it failed|: violation: ' "$work/none.txt" || verdict=passes
   row "the library as it is" "" "$verdict" "simulation" "$SECONDS"
 }

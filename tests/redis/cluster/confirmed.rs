@@ -3,8 +3,7 @@
 use crosslock::{Error, LockGuard, Locker, LockerBuilder};
 use support::{Cluster, Setup, wait_until};
 
-use super::several::names;
-use super::{PATIENCE, cause, millis};
+use super::{PATIENCE, cause, millis, name_on};
 
 fn builder(cluster: &Cluster) -> LockerBuilder {
     let builder = Locker::builder(&cluster.url()).ttl(millis(3_000));
@@ -32,7 +31,7 @@ fn assert_too_few(error: &Error) {
 #[test]
 fn answer_without_its_confirmation_is_none() {
     let cluster = Setup::new().calm().proxies().cluster();
-    let names = names(&cluster);
+    let names = [0, 1, 2].map(|node| name_on(&cluster, node, 10));
     // It isn't renewed meanwhile, nor does it end.
     let locker = builder(&cluster).ttl(10 * PATIENCE);
     let locker = locker.build().expect("open");

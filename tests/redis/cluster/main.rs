@@ -9,7 +9,6 @@ mod moves;
 mod opening;
 mod operating;
 mod rights;
-mod several;
 #[cfg(feature = "delay")]
 mod shards;
 #[cfg(feature = "tls")]

@@ -3,9 +3,8 @@
 use std::thread;
 
 use crosslock::Locker;
-use support::{Cluster, Setup, valkey};
+use support::{Cluster, Setup, valkey, wait_until};
 
-use super::several::wait_for_waiter;
 use super::{PATIENCE, held, key, name_on, slot};
 
 /// `None` where there is no server that can do it.
@@ -37,4 +36,11 @@ fn held_lock_and_its_waiters_come_along() {
         assert!(guard.fencing_token() > token && !guard.was_abandoned());
         assert_eq!(cluster.owner(&key(&name)), to);
     }
+}
+
+#[track_caller]
+fn wait_for_waiter(locker: &Locker, name: &str) {
+    wait_until("a waiter", PATIENCE, || {
+        !locker.inspect(name).expect("inspect").waiters.is_empty()
+    });
 }

@@ -3,11 +3,10 @@
 #![cfg(feature = "redis")]
 
 mod denials;
-mod hand_off;
 
 use std::time::Duration;
 
-use crosslock::{Error, LockGuard, Locker, LockerBuilder};
+use crosslock::{Error, LockGuard, Locker};
 use support::{Replicated, shown, wait_until};
 
 /// The lock of most tests, and where it is.
@@ -16,28 +15,14 @@ const LOCK: &str = "{crosslock:n}";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A lease that outlives a test.
-const LONG: Duration = Duration::from_secs(60);
 
 const fn millis(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
-/// A locker of the server `index`, which wants so many replicas to have what it writes.
-fn builder(set: &Replicated, index: usize, replicas: u32) -> LockerBuilder {
-    Locker::builder(&set.url(index))
-        .min_replicas(replicas)
-        .replica_timeout(millis(30))
-        .outage_timeout(PATIENCE)
-}
-
 /// All replicas stop: the master takes them for connected still.
 fn stop_replicas(set: &Replicated) {
     set.members()[1..].iter().for_each(|member| member.stop());
-}
-
-fn continue_replicas(set: &Replicated) {
-    set.members()[1..].iter().for_each(|member| member.cont());
 }
 
 #[track_caller]

@@ -2,20 +2,16 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
 /// Answers the two questions of a look-up as it is told to. Its thread ends with the test's process.
 #[derive(Debug)]
 pub(crate) struct Liar {
     pub(crate) addr: SocketAddr,
-    replies: Replies,
 }
 
-/// What it says, as it is on the wire.
-type Replies = Arc<Mutex<[String; 2]>>;
-
-/// What it says of `mymaster` with that epoch, at that port.
+/// What it says, on the wire, of `mymaster` with that epoch, at that port.
 fn replies(epoch: u32, port: u16) -> [String; 2] {
     [
         strings(&["name", "mymaster", "config-epoch", &epoch.to_string()]),
@@ -34,29 +30,23 @@ impl Liar {
     pub(crate) fn start(epoch: u32, port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         let addr = listener.local_addr().expect("an address");
-        let replies = Arc::new(Mutex::new(replies(epoch, port)));
-        let told = replies.clone();
+        let replies = Arc::new(replies(epoch, port));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let told = told.clone();
-                thread::spawn(move || lie(&stream, &told));
+                let replies = replies.clone();
+                thread::spawn(move || lie(&stream, &replies));
             }
         });
-        Liar { addr, replies }
+        Liar { addr }
     }
 
     /// The URL of sentinels of which it is the only one.
     pub(crate) fn url(&self) -> String {
         format!("redis+sentinel://{}/mymaster", self.addr)
     }
-
-    /// Has it answer otherwise from now on.
-    pub(crate) fn tell(&self, epoch: u32, port: u16) {
-        *self.replies.lock().expect("nobody panics") = replies(epoch, port);
-    }
 }
 
-fn lie(stream: &TcpStream, replies: &Replies) {
+fn lie(stream: &TcpStream, replies: &[String; 2]) {
     let mut writer = stream;
     // Its second reply doesn't wait until the first has arrived.
     let _ = stream.set_nodelay(true);
@@ -67,8 +57,7 @@ fn lie(stream: &TcpStream, replies: &Replies) {
             "GET-MASTER-ADDR-BY-NAME" => 1,
             _ => continue,
         };
-        let reply = replies.lock().expect("nobody panics")[which].clone();
-        if writer.write_all(reply.as_bytes()).is_err() {
+        if writer.write_all(replies[which].as_bytes()).is_err() {
             return;
         }
     }

@@ -5,7 +5,6 @@
 mod liar;
 mod opening;
 mod sentinels;
-mod stale;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -13,10 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker, LockerBuilder};
-use support::{SentinelSet, Setup, shown, wait_until};
+use support::{SentinelSet, Setup, shown};
 
 const NAME: &str = "n";
-const LOCK: &str = "{crosslock:n}";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,11 +44,6 @@ fn assert_works(locker: &Locker) {
     let guard = held(locker);
     guard.verify().expect("verify");
     guard.unlock().expect("unlock");
-}
-
-/// Whether it is a master that takes writes and knows the lock by its owner.
-fn has_lock(set: &SentinelSet, index: usize) -> bool {
-    set.member(index).get(LOCK).is_some()
 }
 
 /// A guard and its token, taken in a thread that begins to wait now.

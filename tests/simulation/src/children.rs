@@ -30,7 +30,7 @@ impl Told {
         value.and_then(|value| value.parse().ok()).unwrap_or(0.0)
     }
 
-    fn count(&self, key: &str) -> u64 {
+    pub fn count(&self, key: &str) -> u64 {
         Duration::try_from_secs_f64(self.number(key))
             .unwrap_or_default()
             .as_secs()
@@ -102,6 +102,10 @@ impl Sum {
         }
     }
 
+    pub fn has_failed(sum: &Mutex<Sum>) -> bool {
+        !locked(sum).failed.is_empty()
+    }
+
     pub fn print(sum: &Mutex<Sum>, took: Duration) -> ExitCode {
         let sum = locked(sum);
         let took = took.as_secs_f64();
@@ -133,7 +137,7 @@ pub fn many(options: &Options) -> ExitCode {
     let limit = options.seconds.map(Duration::from_secs);
     on_all(|| {
         let seed = next.fetch_add(1, Ordering::Relaxed);
-        if options.stops_at_first && !locked(&sum).failed.is_empty() {
+        if options.stops_at_first && Sum::has_failed(&sum) {
             return false;
         }
         if seed >= last || limit.is_some_and(|limit| began.elapsed() >= limit) {

@@ -1,6 +1,7 @@
 //! Runs crosslock in simulated worlds: `simulate SEED` repeats one, `simulate --seeds N` runs many.
 
 mod children;
+mod events;
 mod judge;
 mod messages;
 mod places;
@@ -8,6 +9,7 @@ mod plan;
 mod runner;
 mod scenes;
 mod shrink;
+mod steps;
 mod trouble;
 mod work;
 mod world;

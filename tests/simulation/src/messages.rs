@@ -1,81 +1,126 @@
 //! The loop over messages: each scene on each engine is played once for each of its messages, and each thing that can
 //! happen to it, until there are no more messages.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crosslock_world::Message;
+use fastrand::Rng;
 
 use crate::children::{Sum, child, on_all};
-use crate::plan::Topology;
+use crate::events::Event;
+use crate::plan::{Topology, all_replicas};
 use crate::runner::Options;
 use crate::scenes::SCENES;
 
-pub const FAULTS: [(&str, Message); 6] = [
-    ("drop", Message::Drop),
-    ("close", Message::Close),
-    ("behind", Message::CloseBehind),
-    ("duplicate", Message::Duplicate(Duration::from_millis(20))),
+/// What happens to a message, or when it is sent.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    Message(Message),
+    /// And whether all replicas must confirm leases.
+    Event(Event, bool),
+}
+
+pub const FAULTS: [(&str, Fault); 13] = [
+    ("drop", Fault::Message(Message::Drop)),
+    ("close", Fault::Message(Message::Close)),
+    ("behind", Fault::Message(Message::CloseBehind)),
+    (
+        "duplicate",
+        Fault::Message(Message::Duplicate(Duration::from_millis(20))),
+    ),
     // Longer than a call waits for its answer.
-    ("delay", Message::Delay(Duration::from_millis(600))),
-    ("garble", Message::Garble),
+    (
+        "delay",
+        Fault::Message(Message::Delay(Duration::from_millis(600))),
+    ),
+    ("garble", Fault::Message(Message::Garble)),
+    ("stop", Fault::Event(Event::Stop, false)),
+    ("hang", Fault::Event(Event::Hang, false)),
+    ("die", Fault::Event(Event::Die, false)),
+    ("cut", Fault::Event(Event::Cut, false)),
+    ("failover", Fault::Event(Event::FailOver, false)),
+    ("move", Fault::Event(Event::Move, false)),
+    ("die-confirmed", Fault::Event(Event::Die, true)),
 ];
 
-/// What a quorum doesn't have.
-const OTHERS: [&str; 3] = ["shared", "permits", "value"];
-
-pub fn run(options: &Options) -> ExitCode {
-    let (began, sum) = (Instant::now(), Mutex::default());
-    let engines = options
-        .engines
-        .iter()
-        .filter(|engine| **engine != Topology::Memory);
-    for engine in engines {
-        for (scene, _) in SCENES {
-            if *engine == Topology::Quorum && OTHERS.contains(&scene) {
-                continue;
+impl Fault {
+    fn happens_on(self, topology: Topology) -> bool {
+        match self {
+            Fault::Message(_) => true,
+            Fault::Event(event, is_confirmed) => {
+                event.happens_on(topology) && (!is_confirmed || all_replicas(topology) > 0)
             }
-            let before = Instant::now();
-            let played = play_all(
-                engine.name(),
-                scene,
-                options.every.unwrap_or(1).max(1),
-                &sum,
-            );
-            println!(
-                "{} {scene}: {played} times in {:.1?}",
-                engine.name(),
-                before.elapsed()
-            );
         }
     }
+}
+
+/// What a quorum doesn't have, and what is for those whose servers are replaced.
+const NOT_OF_QUORUM: [&str; 3] = ["shared", "permits", "value"];
+const OF_REPLICAS: [&str; 2] = ["kept", "half"];
+
+fn is_played(scene: &str, engine: Topology) -> bool {
+    match engine {
+        Topology::Memory => false,
+        Topology::Quorum if NOT_OF_QUORUM.contains(&scene) => false,
+        _ if OF_REPLICAS.contains(&scene) => all_replicas(engine) > 0,
+        _ => scene != "front" || engine == Topology::Cluster,
+    }
+}
+
+/// Each scene, once for each message and fault; or each of so many. Where the time is limited, they come in any order,
+/// which is the same each time.
+pub fn run(options: &Options) -> ExitCode {
+    let (began, sum) = (Instant::now(), Mutex::default());
+    let mut all = Vec::new();
+    for engine in &options.engines {
+        let scenes = SCENES.iter().filter(|(scene, _)| is_played(scene, *engine));
+        all.extend(scenes.flat_map(|(scene, _)| faults_of(*engine, scene, &sum)));
+    }
+    let limit = options.seconds.map(Duration::from_secs);
+    if limit.is_some() {
+        Rng::with_seed(1).shuffle(&mut all);
+        spread(&mut all);
+    }
+    let left = Mutex::new(all.into_iter().step_by(options.every.unwrap_or(1).max(1)));
+    on_all(|| {
+        let is_over = limit.is_some_and(|limit| began.elapsed() >= limit)
+            || options.stops_at_first && Sum::has_failed(&sum);
+        let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let Some(arguments) = next.filter(|_| !is_over) else {
+            return false;
+        };
+        Sum::add(&sum, child(&arguments).as_ref(), &arguments);
+        true
+    });
     Sum::print(&sum, began.elapsed())
 }
 
-/// How often it was played.
-fn play_all(engine: &str, scene: &str, every: usize, sum: &Mutex<Sum>) -> usize {
-    let arguments = ["--scene", scene, "--engine", engine].map(str::to_owned);
+/// Puts one of each scene and fault in front, then a second one of each, and so on.
+fn spread(all: &mut [Vec<String>]) {
+    let mut seen = BTreeMap::new();
+    all.sort_by_cached_key(|arguments| {
+        let fault = arguments
+            .last()
+            .and_then(|last| last.split(':').next_back());
+        let group = (arguments[1].clone(), fault.map(str::to_owned));
+        let seen = seen.entry(group).or_insert(0);
+        *seen += 1;
+        *seen
+    });
+}
+
+/// Plays it as it is, and says how to play it with each fault of each of its messages.
+fn faults_of(engine: Topology, scene: &str, sum: &Mutex<Sum>) -> Vec<Vec<String>> {
+    let arguments = ["--scene", scene, "--engine", engine.name()].map(str::to_owned);
     let whole = child(&arguments);
     Sum::add(sum, whole.as_ref(), &arguments);
-    let Some(whole) = whole else {
-        return 1;
-    };
-    let messages = Duration::try_from_secs_f64(whole.number("messages")).unwrap_or_default();
-    let messages = usize::try_from(messages.as_secs()).unwrap_or(0);
-    let next = AtomicUsize::new(0);
-    on_all(|| {
-        let at = next.fetch_add(1, Ordering::Relaxed) * every;
-        let (message, fault) = (at / FAULTS.len() + 1, FAULTS[at % FAULTS.len()].0);
-        if message > messages {
-            return false;
-        }
-        let mut arguments = arguments.to_vec();
-        arguments.extend(["--message".to_owned(), format!("{message}:{fault}")]);
-        let told = child(&arguments);
-        Sum::add(sum, told.as_ref(), &arguments);
-        true
-    });
-    messages * FAULTS.len() / every + 1
+    let messages = whole.map_or(0, |whole| whole.count("messages"));
+    let faults = || FAULTS.iter().filter(|(_, fault)| fault.happens_on(engine));
+    let all = (1..=messages)
+        .flat_map(|message| faults().map(move |(name, _)| format!("{message}:{name}")));
+    let with = |fault| [&arguments[..], &["--message".to_owned(), fault]].concat();
+    all.map(with).collect()
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+pub use crate::steps::Step;
+
 /// Where the locks of a world live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
@@ -108,101 +110,6 @@ impl Trouble {
 
     fn kills(self) -> bool {
         matches!(self, Trouble::KillProcess | Trouble::LosePower)
-    }
-}
-
-/// What a thread may do in a round. A world has some of these, so that those meet often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    Lock,
-    TryLock,
-    Timed,
-    Cancelled,
-    LeastTime,
-    Panic,
-    OtherNamespace,
-    Close,
-    Shared,
-    Permits,
-    All,
-    PassOn,
-    Break,
-    Inspect,
-    Counter,
-    SharedValue,
-    Condition,
-    Remove,
-    Once,
-    Latch,
-    Barrier,
-    Election,
-    Tasks,
-}
-
-impl Step {
-    pub const ALL: [Step; 23] = [
-        Step::Lock,
-        Step::TryLock,
-        Step::Timed,
-        Step::Cancelled,
-        Step::LeastTime,
-        Step::Panic,
-        Step::OtherNamespace,
-        Step::Close,
-        Step::Shared,
-        Step::Permits,
-        Step::All,
-        Step::PassOn,
-        Step::Break,
-        Step::Inspect,
-        Step::Counter,
-        Step::SharedValue,
-        Step::Condition,
-        Step::Remove,
-        Step::Once,
-        Step::Latch,
-        Step::Barrier,
-        Step::Election,
-        Step::Tasks,
-    ];
-
-    /// What a quorum has.
-    const OF_QUORUM: [Step; 12] = [
-        Step::Lock,
-        Step::TryLock,
-        Step::Timed,
-        Step::Cancelled,
-        Step::LeastTime,
-        Step::Panic,
-        Step::OtherNamespace,
-        Step::Close,
-        Step::All,
-        Step::PassOn,
-        Step::Break,
-        Step::Inspect,
-    ];
-
-    fn is_had_by(self, topology: Topology) -> bool {
-        match topology {
-            Topology::Quorum => Step::OF_QUORUM.contains(&self),
-            Topology::Etcd | Topology::ZooKeeper => self != Step::Tasks,
-            _ => true,
-        }
-    }
-
-    fn some(topology: Topology, random: &mut Rng) -> Vec<Step> {
-        let all = Step::ALL.into_iter();
-        let mut some: Vec<Step> = all
-            .filter(|step| random.u32(..4) == 0 && step.is_had_by(topology))
-            .collect();
-        if some.len() < 2 {
-            let other = match topology {
-                Topology::Quorum => Step::Timed,
-                _ => Step::Counter,
-            };
-            some.extend([Step::Lock, other]);
-        }
-        some
     }
 }
 

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crosslock_world::{Message, record, violation};
+use crosslock_world::{record, violation};
 
-use crate::plan::{Plan, Topology, Trouble};
+use crate::messages::Fault;
+use crate::plan::{Plan, Step, Topology, Trouble, all_replicas};
 use crate::world::{Outcome, Scene, simulate};
 use crate::{children, judge, messages, shrink};
 
@@ -17,11 +18,13 @@ usage: simulate SEED [--engine NAME]       one world, with its history
        simulate --twice N                  each of N worlds twice: is it the same?
        simulate SEED --shrink              the shortest history of it that fails
        simulate --messages [--every N]     each scene, once for each message and fault
+       simulate --messages --seconds S     as many of those as there is time for
        simulate --scene NAME --message N:FAULT
 
 a smaller world: --rounds N --processes N --threads N --without TROUBLE
 engines: memory redis sentinel cluster quorum etcd zookeeper
-faults:  drop close behind duplicate delay garble";
+faults:  drop close behind duplicate delay garble
+         or what happens when it is sent: stop hang die cut failover move; die-confirmed where replicas confirm leases";
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -40,7 +43,7 @@ pub struct Options {
     pub is_shrunk: bool,
     pub smaller: Smaller,
     scene: Option<String>,
-    message: Option<(u64, Message)>,
+    message: Option<(u64, Fault)>,
 }
 
 impl Options {
@@ -151,7 +154,7 @@ fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{text} is no number"))
 }
 
-fn message(text: &str) -> Result<(u64, Message), String> {
+fn message(text: &str) -> Result<(u64, Fault), String> {
     let (at, name) = text.split_once(':').ok_or("a message is N:FAULT")?;
     let fault = messages::FAULTS.iter().find(|(own, _)| *own == name);
     let (_, fault) = fault.ok_or_else(|| format!("no fault {name}"))?;
@@ -170,20 +173,38 @@ pub fn run(options: &Options) -> ExitCode {
                 name: name.clone(),
                 fault: options.message,
             };
-            one(&plan_of_scenes(options.engine_of(0)), Some(&scene), options)
+            let fault = options.message.map(|(_, fault)| fault);
+            one(
+                &plan_of_scenes(options.engine_of(0), fault),
+                Some(&scene),
+                options,
+            )
         }
         _ if options.messages => messages::run(options),
         _ => children::many(options),
     }
 }
 
-/// In scenes only messages go wrong.
-fn plan_of_scenes(topology: Topology) -> Plan {
+/// In scenes nothing goes wrong but that. A host that hangs is replaced before a call to it ends.
+fn plan_of_scenes(topology: Topology, fault: Option<Fault>) -> Plan {
+    let short = Duration::from_millis(400);
+    let (troubles, io_timeout, is_confirmed) = match fault {
+        Some(Fault::Event(event, is_confirmed)) => {
+            (event.troubles(), Duration::from_secs(60), is_confirmed)
+        }
+        Some(Fault::Message(_)) => (vec![Trouble::Message], short, false),
+        None => (Vec::new(), short, false),
+    };
+    let (replicas, is_event) = (all_replicas(topology), io_timeout > short);
     Plan {
-        ttl: Duration::from_secs(2),
-        io_timeout: Duration::from_millis(400),
-        min_replicas: 0,
-        troubles: vec![Trouble::Message],
+        steps: vec![Step::Lock],
+        // Sessions of ZooKeeper are no longer than the one.
+        ttl: Duration::from_secs(if is_event && replicas > 0 { 4 } else { 2 }),
+        renews: true,
+        max_hold: None,
+        io_timeout,
+        min_replicas: if is_confirmed { replicas } else { 0 },
+        troubles,
         preempted: 0.0,
         stalled: 0.0,
         ..Plan::of(0, topology)

@@ -60,7 +60,7 @@ pub fn make(plan: &Plan, site: &Site, parts: &mut [Part], random: &mut Rng) {
     }
 }
 
-fn later(lasts: Duration, end: impl FnOnce() + Send + 'static) {
+pub fn later(lasts: Duration, end: impl FnOnce() + Send + 'static) {
     let _ = spawn("trouble", move || {
         time::sleep(lasts);
         end();
@@ -160,7 +160,7 @@ fn is_of_all(name: &str) -> bool {
     !takes_data(name) && name != STRANGERS
 }
 
-fn own_fault(
+pub fn own_fault(
     site: &Site,
     place: Place,
     of: impl Fn(&str) -> bool,
@@ -201,7 +201,7 @@ fn set_host_clock(place: Place, random: &mut Rng) {
 /// The hosts that something has happened to which will end.
 static IN_TROUBLE: Mutex<BTreeSet<Place>> = Mutex::new(BTreeSet::new());
 
-fn fail_host(place: Place, begin: Fault, end: Fault, lasts: Duration) {
+pub fn fail_host(place: Place, begin: Fault, end: Fault, lasts: Duration) {
     let in_trouble = || IN_TROUBLE.lock().unwrap_or_else(PoisonError::into_inner);
     if in_trouble().insert(place) {
         fault(place, begin);

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosslock_world::{
-    Chances, Cut, Machine, Message, Process, Settings, add_machine, add_process, await_message,
-    contents, cut, is_alive, messages, record, run, set_message_fault, time, true_now, violation,
+    Chances, Cut, Machine, Process, Settings, add_machine, add_process, await_message, contents,
+    cut, is_alive, messages, record, run, set_message_fault, time, true_now, violation,
 };
 use fastrand::Rng;
 
+use crate::messages::Fault;
 use crate::places::Site;
 use crate::plan::{Plan, Step, Topology, Trouble};
 use crate::{judge, scenes, trouble, work};
@@ -30,7 +31,7 @@ pub struct Outcome {
 #[derive(Clone, Debug)]
 pub struct Scene {
     pub name: String,
-    pub fault: Option<(u64, Message)>,
+    pub fault: Option<(u64, Fault)>,
 }
 
 /// A process of the plan, which is started again when it was killed.

@@ -52,5 +52,5 @@ fn world_is_the_same_each_time() {
 
 #[test]
 fn scenes_survive_what_happens_to_each_message() {
-    simulate(&["--messages", "--every", "29"]);
+    simulate(&["--messages", "--every", "71"]);
 }

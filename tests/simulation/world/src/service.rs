@@ -41,6 +41,11 @@ pub trait Service: Send {
 
     /// What its clients have left in it, a line for each thing, for a judge of what stays behind and for people.
     fn contents(&self) -> Vec<String>;
+
+    /// What one host has, whether it is believed or not.
+    fn contents_of(&self, _: Host) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What happens to a host.

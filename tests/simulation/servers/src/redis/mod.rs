@@ -218,6 +218,10 @@ impl Service for Redis {
         }
     }
 
+    fn contents_of(&self, host: Host) -> Vec<String> {
+        self.group.nodes[host].contents()
+    }
+
     /// Of the master that the newest sentinel names, or of all that have slots.
     fn contents(&self) -> Vec<String> {
         let is_master = |host: Host| match &self.over {

@@ -44,7 +44,10 @@ impl Move {
         if masters.len() < 2 {
             return None;
         }
-        let from = masters[io.random.usize(..masters.len())];
+        let has_keys = |host: &Host| group.nodes[*host].state.keys.iter().next().is_some();
+        let full: Vec<_> = masters.iter().copied().filter(has_keys).collect();
+        let some = if full.is_empty() { &masters } else { &full };
+        let from = some[io.random.usize(..some.len())];
         let others: Vec<_> = masters.into_iter().filter(|host| *host != from).collect();
         let to = others[io.random.usize(..others.len())];
         let known = slots_of(group, from);

@@ -6,6 +6,7 @@ use super::hosts::places;
 use super::{Arrival, Cut, Link, LinkState, Packet, Place};
 use crate::events::{Nanos, nanos};
 use crate::machine::Machine;
+use crate::process::Process;
 use crate::scheduler::{Inside, block, with};
 use crate::service::{Connection, Fault};
 use crate::time::due_in;
@@ -33,14 +34,16 @@ pub fn messages() -> u64 {
     with(|inside| inside.network.messages)
 }
 
-/// Waits until the message with that number is sent, so long at most.
-pub fn await_message(number: u64, within: Duration) {
+/// Waits until the message with that number is sent, so long at most. Says which host and which process it is between.
+pub fn await_message(number: u64, within: Duration) -> Option<(Place, Process)> {
     let (on, until) = with(|inside| {
         let on = inside.new_wait();
         inside.network.awaited = Some((number, on));
         (on, due_in(inside, within))
     });
     block(Some(on), Some(until));
+    let ends = with(|inside| inside.network.awaited_ends.take());
+    ends.map(|(place, process)| (place, Process(process)))
 }
 
 /// Says what is to happen to the message with that number; `None`: nothing.
@@ -140,6 +143,8 @@ impl Inside {
         self.network.messages += 1;
         let number = self.network.messages;
         if let Some((_, on)) = self.network.awaited.take_if(|(at, _)| *at <= number) {
+            let link = self.network.links.get(&connection);
+            self.network.awaited_ends = link.map(|link| (link.place, link.process));
             self.wake(on, true);
         }
         match self.network.message_fault.filter(|(at, _)| *at == number) {

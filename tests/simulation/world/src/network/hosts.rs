@@ -57,6 +57,16 @@ pub fn contents(service: usize) -> Vec<String> {
     })
 }
 
+/// What one host has, whether it is believed or not.
+#[must_use]
+pub fn contents_of(place: Place) -> Vec<String> {
+    with(|inside| {
+        let service = inside.network.served[place.service].service.as_ref();
+        let service = service.expect("nobody tells it anything");
+        service.contents_of(place.host)
+    })
+}
+
 impl Inside {
     /// Tells a service something, and does what it says.
     pub(super) fn tell(&mut self, number: usize, what: impl FnOnce(&mut dyn Service, &mut Io<'_>)) {

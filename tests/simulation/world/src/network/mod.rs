@@ -21,7 +21,7 @@ pub use faults::{
     Message, await_message, cut, fault, heal, messages, set_message_fault, set_piece, slow,
 };
 use hosts::Served;
-pub use hosts::contents;
+pub use hosts::{contents, contents_of};
 
 /// A host of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +55,8 @@ pub(crate) struct Network {
     message_fault: Option<(u64, Message)>,
     /// Which message a thread waits for.
     awaited: Option<(u64, u64)>,
+    /// Between which it was sent.
+    awaited_ends: Option<(Place, usize)>,
 }
 
 /// A connection, as both ends see it.
@@ -132,6 +134,7 @@ impl Network {
             messages: 0,
             message_fault: None,
             awaited: None,
+            awaited_ends: None,
         }
     }
 
