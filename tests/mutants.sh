@@ -8,7 +8,7 @@
 #   ./tests/mutants.sh --tests      # those that a test finds
 #   ./tests/mutants.sh --check      # only whether each patch says what it must, and still applies
 #
-# docs/testing.md says what a patch begins with, and when a mutant counts as found.
+# docs/internals/testing.md says what a patch begins with, and when a mutant counts as found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 //! A model of the scripts in `lua/`, and what is played on it and on the real ones.
 //!
-//! See `docs/protocol_model.md` in the project's repository.
+//! See `docs/internals/protocol_model.md` in the project's repository.
 
 pub mod corpus;
 pub mod players;

@@ -1,6 +1,6 @@
 //! Real faults against locks that are held and waited for, judged by what was written down meanwhile.
 //!
-//! `docs/testing.md` says which variables it reads.
+//! `docs/internals/testing.md` says which variables it reads.
 
 use std::path::Path;
 

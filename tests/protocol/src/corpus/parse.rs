@@ -1,4 +1,4 @@
-//! How the corpus is written: `docs/protocol_model.md` says it for people.
+//! How the corpus is written: `docs/internals/protocol_model.md` says it for people.
 
 use crate::server::{Ear, Key, Mode, Names, Owner, Ticks, Token, Wait};
 
