@@ -53,11 +53,11 @@ impl Grant {
     pub(crate) fn of_task(
         token: Token,
         mut record: TaskRecord,
-        wall: u64,
+        wall: i64,
         since: BootInstant,
     ) -> Self {
-        record.due = record.due.saturating_add(wall);
-        record.now = record.now.saturating_add(wall);
+        record.due = record.due.saturating_add_signed(wall);
+        record.now = record.now.saturating_add_signed(wall);
         Grant {
             token,
             value: Some(Some(record.to_bytes().into())),

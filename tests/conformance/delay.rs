@@ -67,7 +67,7 @@ pub(crate) fn tasks_come_in_the_order_of_their_times(place: &Place) {
         now + LATER,
         now - LATER,
         SystemTime::UNIX_EPOCH,
-        now - 2 * LATER,
+        SystemTime::UNIX_EPOCH + LATER,
     ];
     let ids = [0, 1, 2, 3].map(|at| queue.insert_at(&at, times[at as usize]).unwrap());
     let info = queue.get(&ids[0]).unwrap().unwrap();

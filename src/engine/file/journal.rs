@@ -19,7 +19,7 @@ use super::dir::Dir;
 use super::section::{NameFile, queue_name};
 use super::step::{FOR_EVER, QueueClock, Step, Stepped, micros};
 use crate::base::{Key, sys::sync::Mutex, sys::time};
-use crate::engine::rules::tasks::{Micros, Tasks};
+use crate::engine::rules::tasks::{Micros, Tasks, ahead_of};
 
 const FORMAT: &str = "crosslock tasks 1";
 
@@ -90,8 +90,8 @@ impl Journal {
     }
 
     /// How far the host's clock is ahead of the queue's.
-    pub(super) fn wall_ahead(&self) -> Micros {
-        micros(time::wall()).saturating_sub(self.now())
+    pub(super) fn wall_ahead(&self) -> i64 {
+        ahead_of(self.now(), micros(time::wall()))
     }
 
     /// Makes the changes that others have written. For who has the file locked.

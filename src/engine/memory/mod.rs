@@ -52,6 +52,8 @@ struct State {
     names: Table,
     values: Contents,
     queues: Queues,
+    /// Since a queue was used for the first time.
+    zero: Option<tasks::Zero>,
     /// What notifies the owners whose threads wait.
     sleepers: HashMap<Owner, Arc<Condvar>>,
 }

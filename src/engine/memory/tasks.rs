@@ -1,24 +1,42 @@
 //! The delay queues of a memory: the rules of tasks, asked as an engine is.
 
+use std::time::Duration;
+
 use super::{MemoryEngine, State};
 use crate::base::{BootInstant, Ending, Key, Owner, TaskAnswer, TaskCall, TaskEnd, sys::time};
-use crate::engine::rules::tasks::{Asked, Micros, Tasks, Waits};
+use crate::engine::rules::tasks::{Asked, Micros, Tasks, Waits, ahead_of};
 use crate::engine::{Answer, Change, Grant, Outcome, Release, Request};
 
-/// The rules' time.
-fn micros(at: BootInstant) -> Micros {
-    let since = at.since(BootInstant::START).as_micros();
-    since.try_into().unwrap_or(Micros::MAX)
+fn micros(duration: Duration) -> Micros {
+    duration.as_micros().try_into().unwrap_or(Micros::MAX)
 }
 
 /// How far the time since 1970 is ahead of the rules' time.
-fn wall_ahead_of(now: Micros) -> Micros {
-    let wall = Micros::try_from(time::wall().as_micros());
-    wall.unwrap_or(now).saturating_sub(now)
+fn wall_ahead_of(now: Micros) -> i64 {
+    ahead_of(now, micros(time::wall()))
 }
 
-fn ttl(request: Request<'_>) -> Micros {
-    request.ttl.as_micros().try_into().unwrap_or(Micros::MAX)
+/// What the rules' time is ahead of the engine's clock. The rules begin with the time since 1970, so that tasks which were
+/// due before the machine was started have an order, too.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Zero(Micros);
+
+impl Zero {
+    fn at(now: BootInstant) -> Self {
+        Zero(micros(time::wall()).saturating_sub(since_start(now)))
+    }
+
+    fn time(self, at: BootInstant) -> Micros {
+        self.0.saturating_add(since_start(at))
+    }
+
+    fn instant(self, time: Micros) -> BootInstant {
+        BootInstant::START.plus(Duration::from_micros(time.saturating_sub(self.0)))
+    }
+}
+
+fn since_start(at: BootInstant) -> Micros {
+    micros(at.since(BootInstant::START))
 }
 
 impl MemoryEngine {
@@ -31,11 +49,12 @@ impl MemoryEngine {
         // Before the lock is waited for: no lease begins earlier.
         let now = self.clock.now();
         let mut state = self.state().lock();
+        let zero = *state.zero.get_or_insert_with(|| Zero::at(now));
         let State {
             queues, sleepers, ..
         } = &mut *state;
         let queue = queues.entry(key.clone()).or_default();
-        let done = act(queue, micros(now));
+        let done = act(queue, zero.time(now));
         for owner in queue.take_called() {
             if let Some(sleeper) = sleepers.get(&Owner::from_text(&owner)) {
                 sleeper.notify_one();
@@ -59,7 +78,7 @@ impl MemoryEngine {
             Waits::Not
         };
         let ask = |queue: &mut Tasks, now| {
-            let asked = queue.ask(request.owner.as_str(), ttl(request), waits, now);
+            let asked = queue.ask(request.owner.as_str(), micros(request.ttl), waits, now);
             (asked, wall_ahead_of(now))
         };
         match self.with_queue(request.key(), ask) {
@@ -76,7 +95,7 @@ impl MemoryEngine {
     pub(super) fn change_task(&self, request: Request<'_>, change: Change<'_>) -> Outcome {
         let (owner, granted) = (request.owner.as_str(), request.granted);
         let act = |queue: &mut Tasks, now| match change {
-            Change::Renew => queue.renew(owner, Some(ttl(request)), granted, now),
+            Change::Renew => queue.renew(owner, Some(micros(request.ttl)), granted, now),
             Change::Verify => queue.renew(owner, None, granted, now),
             Change::Release(Release {
                 ending: Ending::Unknown,
@@ -101,7 +120,8 @@ impl MemoryEngine {
         now: BootInstant,
     ) -> Option<BootInstant> {
         let queue = state.queues.get(request.key())?;
-        let at = queue.asks_at(request.owner.as_str(), micros(now))?;
-        Some(BootInstant::START.plus(std::time::Duration::from_micros(at)))
+        let zero = state.zero?;
+        let at = queue.asks_at(request.owner.as_str(), zero.time(now))?;
+        Some(zero.instant(at))
     }
 }

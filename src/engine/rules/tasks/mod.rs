@@ -307,10 +307,10 @@ impl Tasks {
     }
 
     /// `wall` is how far the time since 1970 is ahead of the engine's clock.
-    pub(crate) fn call(&mut self, call: TaskCall<'_>, now: Micros, wall: Micros) -> TaskAnswer {
+    pub(crate) fn call(&mut self, call: TaskCall<'_>, now: Micros, wall: i64) -> TaskAnswer {
         let due = |due: Due| match due {
             Due::After(wait) => after(now, wait),
-            Due::At(since_1970) => after(0, since_1970).saturating_sub(wall),
+            Due::At(since_1970) => after(0, since_1970).saturating_add_signed(-wall),
         };
         let changed = match call {
             TaskCall::Insert { tasks, nonce } => {
@@ -352,6 +352,12 @@ impl Tasks {
 
 /// What is said of a task that its worker dropped.
 const DROPPED: &str = "its worker dropped it";
+
+/// How far the time `of` is ahead of `now`.
+pub(crate) fn ahead_of(now: Micros, of: Micros) -> i64 {
+    let [now, of] = [now, of].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+    of - now
+}
 
 fn after(now: Micros, wait: Duration) -> Micros {
     // Larger numbers aren't exact in a script.

@@ -6,7 +6,7 @@ use super::{Micros, Tasks};
 use crate::base::{TaskCounts, TaskRecord, TaskState};
 
 impl Tasks {
-    pub(super) fn record(&self, id: &str, now: Micros, wall: Micros) -> Option<TaskRecord> {
+    pub(super) fn record(&self, id: &str, now: Micros, wall: i64) -> Option<TaskRecord> {
         let (id, task) = self.tasks.get_key_value(id)?;
         let state = match &task.owner {
             Some(_) => TaskState::Running,
@@ -17,8 +17,8 @@ impl Tasks {
         Some(TaskRecord {
             id: id.clone(),
             state,
-            due: task.due.saturating_add(wall),
-            now: now.saturating_add(wall),
+            due: task.due.saturating_add_signed(wall),
+            now: now.saturating_add_signed(wall),
             attempt: task.attempt,
             tries: task.policy.tries,
             error: task.error.clone(),
@@ -42,7 +42,7 @@ impl Tasks {
         state: TaskState,
         most: usize,
         now: Micros,
-        wall: Micros,
+        wall: i64,
     ) -> Vec<TaskRecord> {
         let all: Box<dyn Iterator<Item = &Arc<str>>> = match state {
             TaskState::Running => {
