@@ -21,27 +21,27 @@
 //! Each call comes in four variants: `lock` blocks, `try_lock` doesn't wait, `try_lock_for` and `try_lock_until` wait
 //! for a limited time. The `try_` calls return `Ok(None)` when the lock is taken.
 //!
-//! | call | who may hold it | gives |
+//! | call | holders | returns |
 //! |---|---|---|
 //! | [`Locker::lock`] | one | [`LockGuard`] |
 //! | [`Locker::lock_all`] | one, several names, all or none | [`LockGuard`] |
 //! | [`Locker::read`], [`Locker::write`] | many readers, or one writer | [`LockGuard`] |
-//! | [`Locker::semaphore`] | a fixed number at a time | [`Semaphore`] |
+//! | [`Locker::semaphore`] | as many as it has permits | [`Semaphore`] |
 //! | `Locker::mutex` | one, with a value | `Mutex` (feature `value`) |
 //! | `Locker::rwlock` | many readers, or one writer, with a value | `RwLock` (feature `value`) |
 //!
 //! Others wait until something happens in any process (feature `value`):
 //!
-//! | call | until | gives |
+//! | call | until | returns |
 //! |---|---|---|
 //! | `MutexGuard::wait_while` | a value is stored for which a condition is false | the guard |
 //! | `Locker::once_lock` | one process has set the value | `OnceLock` |
-//! | `Locker::barrier` | a number of threads has come | `Barrier` |
+//! | `Locker::barrier` | a number of threads has arrived | `Barrier` |
 //! | `Locker::latch` | it is counted down a number of times | `Latch` |
 //! | `Locker::election` | this thread leads | `Election` |
 //!
-//! `Locker::delay_queue` (feature `delay`) gives a `DelayQueue`: tasks that are due at a time, each of which one worker
-//! takes with a lease.
+//! `Locker::delay_queue` (feature `delay`) returns a `DelayQueue`. Its tasks are due at a time, and one worker takes
+//! each of them with a lease.
 //!
 //! # What a lease promises
 //!
@@ -49,8 +49,8 @@
 //! the guard's own thread renews it. On `file:` a lease doesn't end with time. The kernel frees the lock when its
 //! process ends.
 //!
-//! While [`LockGuard::is_held`] is true, no other guard of that name is valid, as long as the server keeps what it
-//! was told and clocks run at the same speed within 1 %. A lease counts from before its request was sent, on a clock
+//! While [`LockGuard::is_held`] is true, no other guard of that name is valid. This holds as long as the server keeps
+//! its data and clocks run at the same speed within 1 %. A lease counts from before its request was sent, on a clock
 //! that runs on while the machine is suspended. No client's wall clock matters.
 //!
 //! A lease breaks in two ways:
@@ -68,24 +68,23 @@
 //!
 //! The library logs through the `log` crate. It never logs an owner string or a password.
 //!
-//! - As warnings: a lease that is lost or can't be renewed; a release that failed in a drop or in the background; an
-//!   inbox that hears nothing; a call that waits for a lock that its own thread holds; [`Locker::from_env`] without
-//!   the variable.
-//! - At debug level: when a call begins to wait, and for whom if the engine knows; when it meets an outage, and its
-//!   end.
+//! - As warnings: a lease that is lost or can't be renewed; a release that failed in a drop or in the background; a
+//!   connection on which no messages arrive; a call that waits for a lock that its own thread holds;
+//!   [`Locker::from_env`] without the variable.
+//! - At debug level: the start of a wait, with the holder if the engine knows it; the start and the end of an outage.
 //!
 //! A program that wants to count or trace what happens to its locks sets an [`Observer`].
 //!
 //! # Features
 //!
-//! | feature | default | brings |
+//! | feature | default | adds |
 //! |---|---|---|
-//! | `redis` | yes | locks in a Redis or Valkey server, by TCP and by unix socket |
+//! | `redis` | yes | locks in a Redis or Valkey server, over TCP or a unix socket |
 //! | `file` | yes | locks in a directory of this host |
 //! | `value` | yes | `Mutex<T>` and `RwLock<T>`, whose values are stored as JSON; what waits until something happens |
 //! | `etcd` | no | locks in etcd |
 //! | `zookeeper` | no | locks in ZooKeeper |
-//! | `testing` | no | `testing::Fake`: for tests, locks by a clock that the test moves |
+//! | `testing` | no | `testing::Fake`: for tests, locks with a clock that the test moves |
 //! | `tls` | no | `rediss://` and `valkeys://`, with `etcd` `etcds://`, and with `zookeeper` `zks://`, with rustls and its ring provider |
 //! | `metrics` | no | `metrics::MetricsObserver`, an [`Observer`] for the `metrics` crate |
 //!

@@ -18,32 +18,32 @@ use crate::base::{
 use crate::core::Core;
 use crate::locker::{Locker, builder::LockerBuilder};
 
-/// Opens lockers for a test: on a memory of their own, with a clock that the test moves, and a network that fails when
-/// the test says so. It needs no server, and never sleeps.
+/// Opens lockers for a test, with their own memory, a clock that the test moves, and a network that fails when the test
+/// wants it to. It needs no server, and never sleeps.
 ///
-/// Give your code a [`Locker`], and open it by [`locker`](Self::locker) or [`builder`](Self::builder) in its tests.
-/// Several lockers of one fake are to each other as several processes. Clones are the same fake.
+/// Pass a [`Locker`] to your code, and open it with [`locker`](Self::locker) or [`builder`](Self::builder) in its
+/// tests. Several lockers of one fake behave like several processes. Clones are the same fake.
 ///
 /// # Time
 ///
-/// The clock stands still, but for [`advance`](Self::advance), and for requests that [`delay`](Self::delay) makes slow.
-/// Everything goes by it: leases and their renewal, [`at_least_for`](crate::LockGuard::at_least_for),
+/// The clock moves only with [`advance`](Self::advance), and with requests that [`delay`](Self::delay) makes slow.
+/// Everything uses it: leases and their renewal, [`at_least_for`](crate::LockGuard::at_least_for),
 /// [`max_hold`](crate::LockerBuilder::max_hold), how long a lock is held, timeouts of calls, and
 /// [`outage_timeout`](crate::LockerBuilder::outage_timeout). Therefore:
 ///
-/// - A lock is held for as long as the clock stands, also without renewal.
+/// - A lock stays held while the clock stands, even without renewal.
 /// - A call that waits, timed or not, waits until another thread releases the lock or moves the clock. In a test with
 ///   one thread it would wait for ever: use `try_lock` there.
-/// - [`hand_over`](crate::LockerBuilder::hand_over) isn't over while the clock stands: threads of one locker hand a
-///   lock over to each other, up to 1024 times, before another locker gets it.
-/// - [`try_lock_until`](Locker::try_lock_until) takes what is left until its `Instant` as a timeout.
+/// - The time of [`hand_over`](crate::LockerBuilder::hand_over) doesn't end while the clock stands. So threads of one
+///   locker hand a lock over to each other, up to 1024 times, before another locker gets it.
+/// - [`try_lock_until`](Locker::try_lock_until) uses the time left until its `Instant` as a timeout.
 ///
-/// Only the pauses between counted [`attempts`](crate::LockerBuilder::attempts) pass by themselves.
+/// Only the pauses between counted [`attempts`](crate::LockerBuilder::attempts) pass without `advance`.
 ///
 /// # Other differences from a server
 ///
-/// No waiter is taken for dead, and no thread renews: `advance` does. A process that `fork`s has nothing of the fake in
-/// its child.
+/// No waiter is taken for dead, and `advance` renews leases instead of a thread. A child of `fork` has nothing of its
+/// parent's fake.
 ///
 /// # Examples
 ///

@@ -6,9 +6,10 @@ use std::fmt;
 /// The cause of an [`Error`], as [`source`](StdError::source) gives it.
 pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 
-/// Says what went wrong with a lock.
+/// What went wrong with a lock.
 ///
-/// Contention isn't an error: the `try_` calls return `Ok(None)` then. No text has a password or an owner string in it.
+/// A lock that is taken isn't an error: the `try_` calls return `Ok(None)`. No text contains a password or an owner
+/// string.
 ///
 /// The text of an error says what failed, for which lock, and what to do. The reason, such as the server's own words,
 /// is its [`source`](StdError::source). Print that too, as `{:#}` of anyhow does. `{:?}`, which a `main` that returns
@@ -17,12 +18,12 @@ pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 /// | variant | retry? |
 /// |---|---|
 /// | `Busy` | yes: another held the lock at each attempt |
-/// | `Cancelled` | no: this program has asked for it |
+/// | `Cancelled` | no: this program asked for it |
 /// | `Unavailable` | yes, later: an outage |
 /// | `Lost` | take the lock anew, and check what the other holder did |
 /// | `Denied`, `Conflict`, `Corrupt` | after somebody has changed rights, key or value |
 /// | `InvalidUrl`, `InvalidName`, `InvalidOption`, `InvalidValue`, `Unsupported` | no: the program must change |
-/// | `Engine` | its source tells |
+/// | `Engine` | depends on its source |
 ///
 /// # Examples
 ///
@@ -84,7 +85,7 @@ pub enum Error {
         /// The number of attempts.
         attempts: u32,
     },
-    /// The wait was ended: by a [`CancelToken`](crate::CancelToken), or because the locker was closed.
+    /// A [`CancelToken`](crate::CancelToken) or [`Locker::close`](crate::Locker::close) ended the call.
     #[non_exhaustive]
     Cancelled {
         /// The lock's name.
@@ -111,7 +112,7 @@ pub enum Error {
         /// What happened.
         source: Cause,
     },
-    /// The engine refuses this user: by its password, its access rules, or a directory's permissions.
+    /// The engine rejects this user because of its password, access rules, or a directory's permissions.
     #[non_exhaustive]
     Denied {
         /// The lock's name, when there was one.
@@ -139,7 +140,7 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
-    /// The stored value isn't of the lock's type. It stays as it is.
+    /// The stored value doesn't have the lock's type. It stays as it is.
     #[non_exhaustive]
     Corrupt {
         /// The lock's name.
@@ -172,7 +173,7 @@ pub enum Error {
     },
 }
 
-/// Says how the end of a lease was noticed.
+/// How the end of a lease was noticed.
 ///
 /// # Examples
 ///
@@ -197,9 +198,9 @@ pub enum LostReason {
     Expired,
     /// The engine answered that the lock isn't this guard's any more.
     NotOwner,
-    /// Somebody ended the lease by [`Locker::break_lock`](crate::Locker::break_lock).
+    /// Somebody ended the lease with [`Locker::break_lock`](crate::Locker::break_lock).
     Broken,
-    /// This program closed its locker by [`Locker::close`](crate::Locker::close), which has released the lock.
+    /// This program closed its locker with [`Locker::close`](crate::Locker::close), which released the lock.
     Closed,
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// Says how a lock stood when [`Locker::inspect`](crate::Locker::inspect) looked at it.
+/// The state of a lock at the time of [`Locker::inspect`](crate::Locker::inspect).
 ///
-/// It may be over by the time that you read it: it is for operators and logs, and no way to take a lock.
+/// It may have changed by the time you read it. It is meant for operators and logs; don't decide on it whether to work.
 ///
 /// With the feature `value` it is `serde::Serialize`. Durations are then milliseconds, in fields that end in `_ms`.
 ///
@@ -30,17 +30,17 @@ pub struct Inspection {
     pub name: String,
     /// How it is held.
     pub state: LockState,
-    /// Who holds it. On Redis the first 1,000.
+    /// Its holders. On Redis the first 1,000.
     pub holders: Vec<Holder>,
-    /// Who waits for it in the engine's queue, in the order in which they will have it. Of the threads of a process
-    /// that wait for the same lock exclusively, the first stands for all. On Redis the first 1,000 that read, and of
-    /// the others.
+    /// Its waiters in the engine's queue, in the order in which they will get it. If several threads of a process wait
+    /// for the lock exclusively, only the first is listed. On Redis the first 1,000 readers, and the first 1,000
+    /// others.
     pub waiters: Vec<Waiter>,
-    /// The last fencing token that was given out, as far as it is known: every later one is larger.
+    /// The largest known fencing token of the lock: every later one is larger.
     pub last_token: Option<u64>,
 }
 
-/// Says how a lock is held.
+/// How a lock is held.
 ///
 /// # Examples
 ///
@@ -67,19 +67,19 @@ pub enum LockState {
     Permits {
         /// How many.
         taken: u32,
-        /// Of how many; `None` if that isn't known.
+        /// The number of all permits; `None` if it isn't known.
         of: Option<u32>,
     },
-    /// Nobody holds it, and nobody gets it yet: it was released early, by a holder that had called
+    /// Nobody holds it, and nobody can take it yet: its last holder had called
     /// [`LockGuard::at_least_for`](crate::LockGuard::at_least_for).
     #[non_exhaustive]
     Kept {
-        /// For so much longer; `None` if that isn't known.
+        /// The remaining time; `None` if it isn't known.
         remaining: Option<Duration>,
     },
 }
 
-/// Says who holds a lock: part of an [`Inspection`].
+/// A holder of a lock: part of an [`Inspection`].
 ///
 /// # Examples
 ///
@@ -101,16 +101,16 @@ pub struct Holder {
     pub party: Option<Party>,
     /// How many permits it has; 1 of a lock that is no semaphore.
     pub permits: u32,
-    /// For how long it has held the lock, by the engine's clock. A lease that was handed over from thread to thread
-    /// counts from its first holder.
+    /// How long it has held the lock, by the engine's clock. If threads handed the lease over, this counts from the
+    /// first of them.
     pub held_for: Option<Duration>,
     /// How long its lease lasts if it isn't renewed; `None` if it doesn't end by itself.
     pub remaining: Option<Duration>,
-    /// Its fencing token, or that of the first holder of a lease that was handed over.
+    /// Its fencing token. If threads handed the lease over, the token of the first of them.
     pub token: Option<u64>,
 }
 
-/// Says who waits for a lock: part of an [`Inspection`].
+/// A waiter for a lock: part of an [`Inspection`].
 ///
 /// # Examples
 ///
@@ -130,11 +130,11 @@ pub struct Waiter {
     pub party: Option<Party>,
     /// How it wants the lock.
     pub wants: Wants,
-    /// For how long it has waited, where that is known.
+    /// How long it has waited, where this is known.
     pub waited_for: Option<Duration>,
 }
 
-/// Says how a lock is wanted: part of a [`Waiter`].
+/// How a waiter wants to hold the lock: part of a [`Waiter`].
 ///
 /// # Examples
 ///
@@ -151,11 +151,11 @@ pub struct Waiter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wants {
-    /// Alone.
+    /// Exclusively.
     Exclusive,
-    /// Together with others that read.
+    /// Together with other readers.
     Shared,
-    /// So many permits.
+    /// As permits of a semaphore.
     #[non_exhaustive]
     Permits {
         /// How many.
@@ -163,7 +163,7 @@ pub enum Wants {
     },
 }
 
-/// Says which thread of which process a holder or a waiter is.
+/// The thread and process of a holder or a waiter.
 ///
 /// # Examples
 ///
@@ -186,7 +186,7 @@ pub struct Party {
     pub pid: u32,
     /// The number by which the host's tools know the thread.
     pub thread: u64,
-    /// What its program told by [`LockerBuilder::label`](crate::LockerBuilder::label).
+    /// The text that its program set with [`LockerBuilder::label`](crate::LockerBuilder::label).
     pub label: Option<String>,
 }
 

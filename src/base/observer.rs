@@ -9,17 +9,17 @@ use crate::base::error::{Error, LostReason};
 use crate::base::name::Key;
 use crate::base::token::Token;
 
-/// Is told what happens to the locks of a locker: see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
+/// Receives the events of a locker: see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
 ///
-/// Events come from the thread to which they happen: from that of the call, from that which renews a lease, and from
-/// any that asks a guard whether it is held, and so finds its lease over. The call goes on when the observer returns.
-/// So an observer must be fast, must not block, and must not use the locker that it observes. The library holds no lock
-/// of its own meanwhile. A panic of the observer is caught, and changes nothing.
+/// The thread that causes an event calls the observer: the thread of the call, the thread that renews a lease, or a
+/// thread that asks a guard whether it is held and finds its lease over. The thread continues when the observer
+/// returns. So an observer must be fast, must not block, and must not use the locker that it observes. The library
+/// holds no lock of its own during the call. A panic of the observer is caught and has no effect.
 ///
 /// # Forks
 ///
-/// A guard that a child made by `fork` has inherited tells nothing there. The child's own locks are told to its copy of
-/// the observer, which goes on from what its parent's had counted.
+/// A guard that a child of `fork` has inherited causes no events in the child. The child's own locks call its copy of
+/// the observer, which continues from the parent's counts.
 ///
 /// # Examples
 ///
@@ -49,27 +49,26 @@ use crate::base::token::Token;
 /// # }
 /// ```
 pub trait Observer: Send + Sync {
-    /// Is called once for each event.
+    /// Receives one event.
     fn event(&self, event: &Event<'_>);
 }
 
-/// Says what has happened: the argument of [`Observer::event`].
+/// An event in the life of a lock or a task: the argument of [`Observer::event`].
 ///
 /// What always holds:
 ///
-/// - For each call that waits there is one `Waiting`, and then one `Acquired` or one `GaveUp`. A call that gets its
-///   lock at once has `Acquired` only. A call that doesn't wait, and finds the lock taken, tells nothing.
-/// - For each `Acquired` there is one `Released` or one `Lost`, of the same token. A guard that is lost, and dropped
-///   later, has `Lost` only. One that is forgotten has neither: it is held on.
-/// - A lease that is handed over is `Released` by one thread, and then `Acquired` by the next.
-/// - [`LockGuard::downgrade`](crate::LockGuard::downgrade) is `Released` for the exclusive lock, and `Acquired` for the
-///   reading one, which has a token of its own.
-/// - Events of one lease come in the order in which they happen. Those of several threads may overtake each other.
+/// - Each call that waits causes one `Waiting`, and then one `Acquired` or one `GaveUp`. A call that gets its lock at
+///   once causes only `Acquired`. A call that finds the lock taken and doesn't wait causes no event.
+/// - Each `Acquired` is followed by one `Released` or one `Lost` with the same token. A guard that is lost and later
+///   dropped causes only `Lost`. A forgotten guard causes neither: it stays held.
+/// - When a thread hands its lease over, it causes `Released`, and the next thread causes `Acquired`.
+/// - [`LockGuard::downgrade`](crate::LockGuard::downgrade) causes `Released` for the exclusive lock and `Acquired` for
+///   the read lock, which has its own token.
+/// - Events of one lease come in order. Events of different threads may overtake each other.
+/// - The lease of a task causes the events of a lock with the queue's name, besides the events of the task.
 ///
-/// - The lease of a task of a delay queue is told as that of a lock by the queue's name, and the task besides.
-///
-/// The name of several locks that are held by one guard is that of
-/// [`LockGuard::name`](crate::LockGuard::name): the text has all names.
+/// If a guard holds several locks, the name in its events is that of [`LockGuard::name`](crate::LockGuard::name), with
+/// all names.
 ///
 /// # Examples
 ///
@@ -87,7 +86,7 @@ pub trait Observer: Send + Sync {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A call waits, because the lock is taken.
+    /// A call starts to wait, because the lock is taken.
     #[non_exhaustive]
     Waiting {
         /// The lock's namespace.
@@ -110,10 +109,10 @@ pub enum Event<'a> {
         was_waiting: bool,
         /// Whether another thread of this process handed its lease over.
         handed_over: bool,
-        /// Whether the holder before never released the lock.
+        /// Whether the previous holder never released the lock.
         abandoned: bool,
     },
-    /// A call that was waiting ends without the lock: by its timeout, its number of attempts, a cancel, or an error.
+    /// A waiting call ended without the lock: after its timeout, its number of attempts, a cancellation or an error.
     #[non_exhaustive]
     GaveUp {
         /// The lock's namespace.
@@ -122,11 +121,11 @@ pub enum Event<'a> {
         name: &'a str,
         /// How long the call took.
         waited: Duration,
-        /// The error, if it ends with one. A call with a timeout ends with `None`, and so without an error.
+        /// The error, if there is one. A call whose timeout ended has none: it returned `Ok(None)`.
         error: Option<&'a Error>,
     },
-    /// A holder has released the lock, or has handed it over or passed it on. If the engine can't be reached, the
-    /// release goes on in the background.
+    /// A holder released the lock, handed it over to another thread, or turned it into a ticket. If the engine can't be
+    /// reached, the release continues in the background.
     #[non_exhaustive]
     Released {
         /// The lock's namespace.
@@ -162,7 +161,7 @@ pub enum Event<'a> {
         /// Why.
         error: &'a Error,
     },
-    /// A lease has ended before its holder released it. A release that finds so tells it too.
+    /// A lease ended before its holder released it. This may be found by the release itself.
     #[non_exhaustive]
     Lost {
         /// The lock's namespace.
@@ -173,37 +172,37 @@ pub enum Event<'a> {
         token: u64,
         /// How long it was held.
         held: Duration,
-        /// How that was noticed.
+        /// How the end was noticed.
         reason: LostReason,
     },
-    /// A call for a lock can't reach the engine, or the engine can't serve; or a renewal failed, after one that didn't.
-    /// There is one for each call, and one for each lease, that finds it.
+    /// A call can't reach the engine, or the engine can't serve it, or a renewal failed and the one before it didn't.
+    /// Each call and each lease that is affected causes one.
     #[non_exhaustive]
     OutageBegan {
-        /// The namespace of the lock that it was found by.
+        /// The namespace of the affected lock.
         namespace: &'a str,
-        /// The name of that lock.
+        /// The name of the affected lock.
         name: &'a str,
         /// Where locks live, without user and password.
         engine: &'a str,
         /// What was found.
         error: &'a Error,
     },
-    /// The same call, or a renewal of the same lease, is answered again. There is none for a call or a lease that ends
-    /// before.
+    /// The engine answered the same call, or a renewal of the same lease, again. A call or lease that ended during the
+    /// outage causes none.
     #[non_exhaustive]
     OutageEnded {
-        /// The namespace of the lock that it was found by.
+        /// The namespace of the affected lock.
         namespace: &'a str,
-        /// The name of that lock.
+        /// The name of the affected lock.
         name: &'a str,
         /// Where locks live, without user and password.
         engine: &'a str,
         /// How long it has lasted for this call or lease.
         lasted: Duration,
     },
-    /// This program has ended the leases of a lock by [`Locker::break_lock`](crate::Locker::break_lock). Breaking one
-    /// that is free tells nothing.
+    /// This program ended the leases of a lock with [`Locker::break_lock`](crate::Locker::break_lock). Breaking a free
+    /// lock causes no event.
     #[non_exhaustive]
     Broken {
         /// The lock's namespace.
@@ -223,7 +222,7 @@ pub enum Event<'a> {
         /// How many.
         tasks: usize,
     },
-    /// A worker has a task. Its lease is told as that of a lock, by the name of the queue.
+    /// A worker took a task. Its lease causes the events of a lock with the queue's name, too.
     #[non_exhaustive]
     TaskTaken {
         /// The queue's namespace.
@@ -239,7 +238,7 @@ pub enum Event<'a> {
         /// How long after its time it was taken, by the engine's clock.
         late: Duration,
     },
-    /// A worker has ended a task, or dropped it.
+    /// A worker ended a task, or dropped it.
     #[non_exhaustive]
     TaskEnded {
         /// The queue's namespace.
@@ -250,7 +249,7 @@ pub enum Event<'a> {
         id: &'a str,
         /// The fencing token.
         token: u64,
-        /// `done`, `retried` or `buried`, as the worker says. A task that is retried after its last try is buried.
+        /// `done`, `retried` or `buried`, as the worker asked. A task that is retried after its last try is buried.
         how: &'static str,
     },
 }

@@ -14,9 +14,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Says what an insert does when the queue has a task of that id.
+/// What an insert does if the queue has a task with the same id.
 ///
-/// A task that is running stays as it is in each case, and so does an id that was finished a short while ago.
+/// A running task, or an id that was finished a short while ago, always stays as it is.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use crosslock::IfExists;
+///
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let mail = locker.delay_queue::<String>("if-exists")?;
+/// let insert = |text: &str| mail.entry("greeting").if_exists(IfExists::Replace).insert(&text.to_owned());
+/// assert!(insert("hello")? && insert("good morning")?);
+/// assert_eq!(*mail.try_take()?.expect("it is due"), "good morning");
+/// # Ok::<(), crosslock::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IfExists {
@@ -25,21 +39,34 @@ pub enum IfExists {
     Keep,
     /// The old task gets the new due time.
     Reset,
-    /// The new task takes the place of the old one, and its tries begin anew.
+    /// The new task replaces the old one, and its tries start at zero.
     Replace,
 }
 
-/// How far a task is.
+/// The state of a task.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use crosslock::TaskState;
+///
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let mail = locker.delay_queue::<String>("task-state")?;
+/// let id = mail.insert(&"to: ada".to_owned(), Duration::from_secs(60))?;
+/// assert_eq!(mail.get(&id)?.expect("it is there").state, TaskState::Delayed);
+/// # Ok::<(), crosslock::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TaskState {
     /// It isn't due yet.
     Delayed,
-    /// It is due, and no worker has it.
+    /// It is due, and waits for a worker.
     Ready,
     /// A worker has it.
     Running,
-    /// It gave up, and stays until it is kicked or removed.
+    /// Its last try failed, or a worker buried it. It stays until it is kicked or removed.
     Buried,
 }
 
@@ -65,17 +92,30 @@ impl TaskState {
     }
 }
 
-/// Says how many tasks of a queue are in each state.
+/// The number of tasks of a queue in each state.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let mail = locker.delay_queue::<String>("task-counts")?;
+/// mail.insert(&"to: ada".to_owned(), Duration::ZERO)?;
+/// mail.insert(&"to: bob".to_owned(), Duration::from_secs(60))?;
+/// let counts = mail.counts()?;
+/// assert_eq!((counts.ready, counts.delayed), (1, 1));
+/// # Ok::<(), crosslock::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct TaskCounts {
-    /// How many aren't due yet.
+    /// Tasks that aren't due yet.
     pub delayed: u64,
-    /// How many are due, and wait for a worker.
+    /// Tasks that are due, and wait for a worker.
     pub ready: u64,
-    /// How many a worker has.
+    /// Tasks that a worker has.
     pub running: u64,
-    /// How many gave up.
+    /// Tasks that are buried.
     pub buried: u64,
 }
 

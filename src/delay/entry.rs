@@ -40,7 +40,7 @@ pub struct Entry<'a, T> {
 }
 
 impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
-    /// Returns an entry, to insert a task under an id of your own: the idempotence key.
+    /// Returns an entry for a task with an id of your own, which serves as an idempotence key.
     ///
     /// # Examples
     ///
@@ -67,30 +67,30 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
         Entry { due, ..self }
     }
 
-    /// Sets the time when the task is due. A time that has passed is now.
+    /// Sets the time when the task is due. With a time in the past it is due at once.
     pub fn at(self, time: SystemTime) -> Self {
         let due = Due::At(since_1970(time));
         Entry { due, ..self }
     }
 
-    /// Sets how often the task is tried before it is buried, 0 for ever. 25 by default.
+    /// Sets how often the task is tried before it is buried; 0 means without end. Default: 25.
     ///
-    /// A try counts from when a worker takes the task, also if that worker vanishes.
+    /// A try counts as soon as a worker takes the task, even if the worker then vanishes.
     pub fn tries(mut self, tries: u32) -> Self {
         self.policy.tries = tries;
         self
     }
 
-    /// Sets how long the task waits after its first try, and the longest wait. The wait doubles after each try. 1 s and
-    /// 1 h by default; in whole milliseconds.
+    /// Sets how long the task waits after its first try, and the longest wait, in whole milliseconds. The wait doubles
+    /// after each try. Default: 1 s and 1 h.
     ///
-    /// A part of up to a fifth is taken off at random, so that tasks that fail together aren't tried together.
+    /// Each wait is up to a fifth shorter, at random, so that tasks that fail together aren't tried together.
     pub fn backoff(mut self, base: Duration, cap: Duration) -> Self {
         (self.policy.base, self.policy.cap) = (base, cap);
         self
     }
 
-    /// Sets what happens if the queue has a task of that id. By default the old one stays.
+    /// Sets what happens if the queue has a task with this id. By default the old one stays.
     ///
     /// # Examples
     ///
@@ -111,11 +111,11 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
         Entry { if_exists, ..self }
     }
 
-    /// Inserts the task, and says whether that changed anything: one round trip.
+    /// Inserts the task, and returns whether that changed anything: one round trip.
     ///
-    /// `false` means that there is a task of that id and [`IfExists::Keep`] left it alone, or that it is running, or
-    /// that it was done within [`remember`](DelayQueue::remember). If an answer is lost and the call is repeated, the
-    /// task isn't inserted twice.
+    /// `false` means that the queue has a task with this id and [`IfExists::Keep`] kept it, or that the task is
+    /// running, or that it was done within [`remember`](DelayQueue::remember). If the answer is lost and you repeat the
+    /// call, the task isn't inserted twice.
     ///
     /// # Errors
     ///

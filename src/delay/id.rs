@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc};
 
 use crate::base::{Error, Result, sys};
 
-/// What a task is called in its queue: text of 1 to 512 bytes.
+/// The id of a task in its queue: a text of 1 to 512 bytes.
 ///
-/// [`DelayQueue::insert`](crate::DelayQueue::insert) makes a random one. The id that a program chooses for
+/// [`DelayQueue::insert`](crate::DelayQueue::insert) makes a random one. An id that you choose for
 /// [`DelayQueue::entry`](crate::DelayQueue::entry) is its idempotence key: while the queue knows it, a second insert
 /// doesn't make a second task.
 ///

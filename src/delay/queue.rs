@@ -14,24 +14,24 @@ use crate::base::{
 use crate::primitives::value::{from_json, to_json};
 use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 
-/// A queue of tasks that are due at a time, and are done at least once, whatever becomes of the workers that take them.
+/// A queue of tasks that become due at a time. Each task is done at least once, even if workers crash.
 ///
-/// Tasks are values of `T`, stored as JSON. They live where the locks live, until they are done or removed; on
-/// `memory:` they end with the process. Any process that opens the queue by its name inserts and takes. Clones are
+/// Tasks are values of `T`, stored as JSON. They stay where the locks are until they are done or removed. On `memory:`
+/// they end with the process. Every process that opens the queue with its name can insert and take tasks. Clones are
 /// cheap.
 ///
-/// `docs/delay.md` says what is guaranteed, what breaks it, and how it compares with other systems.
+/// `docs/delay.md` has the guarantees, what breaks them, and a comparison with other systems.
 ///
 /// # A task is a guard
 ///
 /// [`take`](Self::take) blocks until a task is due, and gives it to one worker, with a lease that a thread renews and a
-/// fencing token. [`Task::done`] ends it. A task that is dropped without a word, by a panic, or with its process, is
-/// tried again.
+/// fencing token. [`Task::done`] ends it. If a task is dropped, if its worker panics, or if its process dies, the task
+/// is tried again.
 ///
 /// # Waiting
 ///
-/// Of all workers that wait, the first one sleeps until the next task is due; the others sleep until they are called.
-/// So nobody polls. Workers get tasks in the order in which they came.
+/// Workers don't poll. The first waiting worker sleeps until the next task is due, and the others sleep until they are
+/// woken. Workers get tasks first come, first served.
 ///
 /// # Examples
 ///
@@ -56,17 +56,17 @@ pub struct DelayQueue<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// What a queue knows of a task.
+/// A task as [`DelayQueue::get`] shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskInfo<T> {
-    /// What the task is called.
+    /// Its id.
     pub id: TaskId,
-    /// What is to be done.
+    /// Its value.
     pub value: T,
-    /// When it is due, or was last.
+    /// When it is due, or was due last.
     pub due: SystemTime,
-    /// How far it is.
+    /// Its state.
     pub state: TaskState,
     /// How often it was taken.
     pub attempt: u32,
@@ -83,9 +83,9 @@ const POLICY: Policy = Policy {
 };
 
 impl Locker {
-    /// Returns the delay queue of that name. Costs no I/O.
+    /// Returns the delay queue with this name. Does no I/O.
     ///
-    /// A queue has names of its own: a lock of the same name is another thing.
+    /// A queue and a lock with the same name have nothing to do with each other.
     ///
     /// # Errors
     ///
@@ -121,10 +121,10 @@ impl Locker {
 }
 
 impl<T> DelayQueue<T> {
-    /// Sets for how long the id of a task of [`entry`](Self::entry) is known after it is done: 1 h by default. An
-    /// insert of that id changes nothing until then.
+    /// Sets how long the queue remembers the id of an [`entry`](Self::entry) after its task is done. Default: 1 h.
+    /// While it remembers the id, an insert with that id changes nothing.
     ///
-    /// It counts for tasks that this value of the queue inserts. Each id that is remembered takes about 100 bytes of
+    /// The setting applies to tasks that this `DelayQueue` value inserts. Each remembered id takes about 100 bytes of
     /// the engine's memory.
     #[must_use = "it returns the queue"]
     pub fn remember(mut self, duration: Duration) -> Self {
@@ -132,23 +132,22 @@ impl<T> DelayQueue<T> {
         self
     }
 
-    /// Sets how many bytes a value may have as JSON: 65,536 by default. A longer one is
-    /// [`Error::InvalidValue`] when it is inserted.
+    /// Sets how many bytes a value may have as JSON. Default: 65,536. Inserting a longer one fails with
+    /// [`Error::InvalidValue`].
     #[must_use = "it returns the queue"]
     pub fn payload_limit(mut self, bytes: usize) -> Self {
         self.payload_limit = bytes;
         self
     }
 
-    /// Sets into how many shards the queue is split on a Redis Cluster, from 1 to 256: 16 by default. Elsewhere no
-    /// queue is split.
+    /// Sets the number of shards of the queue on a Redis Cluster: 1 to 256. Default: 16. No effect elsewhere.
     ///
-    /// Each shard lies on a slot of its own, and a task's id decides on its shard. So more servers share the work, but
-    /// tasks of different shards don't come in the order of their times, and only the tokens of one task increase.
-    /// With 1 the queue is as on one server.
+    /// Each shard has its own slot, and a task's id selects its shard. So several servers share the work. But tasks of
+    /// different shards don't come in the order of their times, and tokens increase only from try to try of one task.
+    /// With 1 shard the queue behaves as on one server.
     ///
-    /// All programs that use a queue must set the same number: a queue of 8 shards and one of 16 are two queues. One
-    /// that has tasks can't be split anew.
+    /// Set the same number in all programs that use a queue: a queue with 8 shards and one with 16 are two queues. The
+    /// number of a queue that has tasks can't be changed.
     ///
     /// # Errors
     ///
@@ -245,13 +244,14 @@ impl<T> DelayQueue<T> {
         })
     }
 
-    /// Sets when a task is due, by the engine's clock: one round trip. A buried task begins anew.
+    /// Makes a task due after `delay`, by the engine's clock: one round trip. A buried task starts again with all its
+    /// tries.
     ///
-    /// Returns whether the task was there and not running.
+    /// Returns whether the queue had the task and it wasn't running.
     ///
     /// # Errors
     ///
-    /// Those of [`remove`](Self::remove).
+    /// The errors of [`remove`](Self::remove).
     pub fn reset(&self, id: &TaskId, delay: Duration) -> Result<bool> {
         let id = id.checked()?;
         self.change_one(id, TaskCall::Reset(id, Due::After(delay)))
@@ -259,7 +259,7 @@ impl<T> DelayQueue<T> {
 
     /// Removes a task: one round trip.
     ///
-    /// Returns whether the task was there and not running.
+    /// Returns whether the queue had the task and it wasn't running.
     ///
     /// # Errors
     ///
@@ -277,13 +277,13 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`remove`](Self::remove).
+    /// The errors of [`remove`](Self::remove).
     pub fn kick(&self, id: &TaskId) -> Result<bool> {
         let id = id.checked()?;
         self.change_one(id, TaskCall::Kick(id))
     }
 
-    /// Returns how many tasks are in each state: one round trip a shard.
+    /// Returns the number of tasks in each state: one round trip for each shard.
     ///
     /// # Errors
     ///
@@ -316,27 +316,27 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
             .map(|mut ids| ids.remove(0))
     }
 
-    /// Inserts a task that is due at a time: [`insert`](Self::insert) with a wall clock. A time that has passed is now.
+    /// Inserts a task that is due at a time of the wall clock. With a time in the past it is due at once.
     ///
-    /// On Redis the server's clock says when that time has come.
+    /// On Redis the server's clock decides when the time has come.
     ///
     /// # Errors
     ///
-    /// Those of [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_at(&self, value: &T, time: SystemTime) -> Result<TaskId> {
         let due = Due::At(since_1970(time));
         self.insert_random(&[(value, due)])
             .map(|mut ids| ids.remove(0))
     }
 
-    /// Inserts many tasks, all or none, and returns their ids: one round trip. On several shards it is a round trip for
-    /// each shard, and after an error some may be inserted.
+    /// Inserts many tasks, all or none, and returns their ids: one round trip. With several shards it takes one round
+    /// trip for each shard, and after an error some tasks may be inserted.
     ///
-    /// A server does nothing else meanwhile: a thousand at a time are plenty.
+    /// The server does nothing else meanwhile, so insert at most about a thousand at a time.
     ///
     /// # Errors
     ///
-    /// Those of [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_all(&self, tasks: &[(T, Duration)]) -> Result<Vec<TaskId>> {
         let tasks: Vec<_> = tasks
             .iter()
@@ -345,11 +345,11 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
         self.insert_random(&tasks)
     }
 
-    /// Returns what the queue knows of a task: one round trip. `None` when it has none of that id, or it is done.
+    /// Returns a task without taking it: one round trip. `None` if the queue has no task with this id, or it is done.
     ///
     /// # Errors
     ///
-    /// Those of [`remove`](Self::remove), and [`Error::Corrupt`] when its value isn't one of `T`.
+    /// The errors of [`remove`](Self::remove), and [`Error::Corrupt`] when its value isn't one of `T`.
     pub fn get(&self, id: &TaskId) -> Result<Option<TaskInfo<T>>> {
         let id = id.checked()?;
         let key = &self.claim.keys()[self.shard_of(id)];
@@ -357,22 +357,22 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
         Ok(found.into_iter().next())
     }
 
-    /// Returns the first `limit` tasks that gave up, the oldest first: one round trip a shard.
+    /// Returns the first `limit` buried tasks, the oldest first: one round trip for each shard.
     ///
     /// # Errors
     ///
-    /// Those of [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn buried(&self, limit: usize) -> Result<Vec<TaskInfo<T>>> {
         self.list(TaskState::Buried, limit)
     }
 
-    /// Returns the first `limit` tasks in a state, in the order of their time: one round trip a shard.
+    /// Returns the first `limit` tasks in a state, in the order of their times: one round trip for each shard.
     ///
-    /// Of several shards, buried tasks come in the order of the times at which they were due.
+    /// With several shards, buried tasks are in the order of their due times.
     ///
     /// # Errors
     ///
-    /// Those of [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn list(&self, state: TaskState, limit: usize) -> Result<Vec<TaskInfo<T>>> {
         let mut records = Vec::new();
         for key in self.claim.keys() {
@@ -409,27 +409,28 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     pub fn try_take(&self) -> Result<Option<Task<T>>> {
         self.task(self.locker.calls().try_lock(&self.claim))
     }
 
-    /// Takes a task, or returns `None` when none was due within `timeout`.
+    /// Blocks until a task is due, for at most `timeout`, and takes it. Returns `None` if the timeout ends first.
     ///
     /// # Errors
     ///
-    /// Those of [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     pub fn take_for(&self, timeout: Duration) -> Result<Option<Task<T>>> {
         let calls = self.locker.calls();
         let deadline = Deadline::after_by(&*calls.core.clock, timeout);
         self.task(calls.wait_until(&self.claim, deadline))
     }
 
-    /// Takes a task, or returns `None` when none was due until `deadline`.
+    /// Blocks until a task is due, but not longer than until `deadline`, and takes it. Returns `None` if no task was
+    /// due.
     ///
     /// # Errors
     ///
-    /// Those of [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     pub fn take_until(&self, deadline: Instant) -> Result<Option<Task<T>>> {
         self.take_for(deadline.saturating_duration_since(time::now()))
     }

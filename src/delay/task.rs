@@ -8,22 +8,22 @@ use super::id::TaskId;
 use crate::base::{Error, ErrorChain, Event, Result, TaskEnd, TaskRecord};
 use crate::{acquire::Calls, guard::LockGuard};
 
-/// A task that this worker has, with its lease. It dereferences to the task's value.
+/// A task that a worker has taken. It dereferences to the task's value.
 ///
-/// While it lives, a thread renews the lease. If the lease ends early, the task goes to another worker: check
-/// [`Task::lease`] before each step that matters, and send [`Task::fencing_token`] along with each write.
+/// While it lives, a thread renews its lease. If the lease ends early, another worker gets the task. So check
+/// [`Task::lease`] before each step that matters, and send [`Task::fencing_token`] with each write.
 ///
-/// | how it ends | then |
+/// | how it ends | what follows |
 /// |---|---|
 /// | [`done`](Self::done) | it is gone, and an id of [`entry`](crate::DelayQueue::entry) is remembered for a while |
-/// | [`retry_in`](Self::retry_in) | it is due again in that time |
+/// | [`retry_in`](Self::retry_in) | it is due again after that time |
 /// | [`bury`](Self::bury) | it stays until it is kicked or removed |
-/// | dropped, also by a panic | it is tried again by its backoff |
+/// | dropped, also during a panic | it is tried again after its backoff |
 /// | the process dies, or can't reach the engine for a ttl | it is tried again at once |
 ///
 /// After its last try it is buried instead.
 ///
-/// It has no methods, so that it hides none of the value's: its functions take the task as an argument.
+/// It has no methods, so that it hides none of the value's. Its functions take the task as an argument.
 ///
 /// # Examples
 ///
@@ -95,7 +95,7 @@ impl<T> Task<T> {
         &this.id
     }
 
-    /// Returns which try this is: 1 for the first.
+    /// Returns the number of this try: 1 for the first.
     pub fn attempt(this: &Self) -> u32 {
         this.attempt
     }
@@ -121,20 +121,20 @@ impl<T> Task<T> {
         this.end(TaskEnd::Done)
     }
 
-    /// Ends this try: the task is due again in that time, or buried if this was its last try. One round trip.
+    /// Ends this try. The task is due again after `delay`, or is buried if this was its last try. One round trip.
     ///
     /// # Errors
     ///
-    /// Those of [`done`](Self::done).
+    /// The errors of [`done`](Self::done).
     pub fn retry_in(mut this: Self, delay: Duration) -> Result<()> {
         this.end(TaskEnd::RetryIn(delay, ""))
     }
 
-    /// Gives the task up, and keeps why: it stays until it is kicked or removed. One round trip.
+    /// Gives the task up and stores the reason. It stays until it is kicked or removed. One round trip.
     ///
     /// # Errors
     ///
-    /// Those of [`done`](Self::done).
+    /// The errors of [`done`](Self::done).
     pub fn bury(mut this: Self, why: &str) -> Result<()> {
         this.end(TaskEnd::Bury(why))
     }

@@ -10,7 +10,11 @@ use crate::base::{
     CancelToken, Deadline, Error, ErrorChain, Process, Result, TaskEnd, backoff::shortened, sys,
 };
 
-/// The threads of [`DelayQueue::work`]. Dropping it drains them: see there.
+/// The threads that [`DelayQueue::work`] started. Dropping it waits until they have finished their tasks.
+///
+/// # Examples
+///
+/// See [`DelayQueue::work`].
 #[must_use = "its drop ends the threads: bind it, `let _workers = ...`"]
 pub struct Workers {
     /// What ends their waits.
@@ -25,11 +29,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 impl<T: Serialize + DeserializeOwned + Send + 'static> DelayQueue<T> {
     /// Starts `threads` threads that take tasks and call `handler` with each of them.
     ///
-    /// A task whose handler returns `Ok` is done. One whose handler returns an error, or panics, is tried again by its
-    /// backoff, and keeps the error's text. An engine that can't be reached is tried again, and logged.
+    /// If the handler returns `Ok`, the task is done. If it returns an error or panics, the task is tried again after
+    /// its backoff, and stores the error's text. If the engine can't be reached, the threads log that and try again.
     ///
-    /// Dropping [`Workers`] drains: threads that wait end, those that work finish their task, and then the drop
-    /// returns.
+    /// When you drop [`Workers`], idle threads end, and the others finish their task. The drop returns after that.
     ///
     /// # Errors
     ///

@@ -12,19 +12,18 @@ use crate::lease::{Lease, deferred_release::DeferredRelease};
 use crate::queue::Turn;
 
 impl LockGuard {
-    /// Ends the guard and gives its lease away: another process goes on with it by
+    /// Ends the guard and turns its lease into a ticket, which another process adopts with
     /// [`Locker::adopt`](crate::Locker::adopt).
     ///
-    /// The lock isn't released, and this process doesn't renew it any more: it stays taken until the ticket is adopted,
-    /// or for what is left of the ttl, which is at least half of it if renewals went well. Does no I/O, but on `file:`,
-    /// where it writes that the lease ends after a ttl, whether this process lives until then or not.
+    /// The lock isn't released, and this process doesn't renew it any more. The lock stays taken until the ticket is
+    /// adopted, or for the rest of the ttl, which is at least half of it if renewals succeeded. Does no I/O, except on
+    /// `file:`, where it writes that the lease ends after a ttl, whether or not this process lives until then.
     ///
     /// An [`at_least_for`](Self::at_least_for) isn't passed on.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when the lease isn't valid any more, or the guard was inherited by a child: there is nothing to
-    /// give.
+    /// [`Error::Lost`] when the lease isn't valid any more, or when a child of `fork` inherited the guard.
     ///
     /// # Examples
     ///
@@ -90,12 +89,12 @@ impl LockGuard {
     /// Turns an exclusive lock, such as that of [`Locker::write`](crate::Locker::write), into a read lock: one round
     /// trip.
     ///
-    /// No other holder can come in between. Waiting readers go in together with this one. Returns the reading guard,
-    /// which has a token of its own.
+    /// No other holder can come in between. Waiting readers get the lock together with this one. Returns the reader's
+    /// guard, which has its own token.
     ///
     /// # Errors
     ///
-    /// After an error the lock is released, as by [`unlock`](Self::unlock).
+    /// After an error the lock is released, as after [`unlock`](Self::unlock).
     ///
     /// - [`Error::Lost`] when the lock wasn't this guard's any more.
     /// - [`Error::Unsupported`] for a guard that isn't exclusive or has several names, and where
@@ -207,21 +206,21 @@ impl LockGuard {
 }
 
 impl LockGuard {
-    /// Returns a number that is larger than that of every earlier holder of this name.
+    /// Returns the fencing token: a number larger than the token of every earlier holder of this name.
     ///
-    /// Send it along with each write to what the lock protects. If the storage refuses numbers smaller than the
-    /// largest that it has seen, a holder that lost its lock without noticing can't write any more.
+    /// Send it with each write to what the lock protects. If the storage rejects tokens smaller than the largest it has
+    /// seen, a holder that lost its lock without noticing can't write any more.
     ///
-    /// Have the storage check tokens of exclusive holders only. Readers hold at the same time, and so do holders of
-    /// permits, each with a token of its own: such a storage would refuse all of them but the newest, although they are
-    /// valid.
+    /// Let the storage check tokens of exclusive holders only. Readers hold the lock at the same time, and so do
+    /// holders of permits, each with a different token. The storage would reject all of them but the newest, although
+    /// they are valid.
     ///
-    /// Where threads of a process take the lock from each other, faster than once a microsecond, a token may be told a
-    /// microsecond late: it doesn't run ahead of the server's clock.
+    /// Tokens don't run ahead of the server's clock. If threads of one process pass the lock on faster than once a
+    /// microsecond, this call may wait for a microsecond.
     ///
     /// Tokens increase even after the server has lost its data, as long as its clock doesn't step back. They fit an
-    /// `i64` and a `BIGINT` of a database. They are below 2^53, and fit a JSON number, until etcd has had 2^41
-    /// revisions, or ZooKeeper has elected its leader 512 times.
+    /// `i64` and a database's `BIGINT`. They stay below 2^53, and so fit a JSON number, until etcd has had 2^41
+    /// revisions or ZooKeeper has elected its leader 512 times.
     ///
     /// # Examples
     ///
@@ -249,15 +248,15 @@ impl LockGuard {
         number
     }
 
-    /// Says whether the previous holder never released the lock: it crashed, was paused past its ttl, or panicked.
+    /// Returns `true` if the previous holder never released the lock: it crashed, was paused past its ttl, or panicked.
     ///
-    /// What the lock protects may be half done then (compare `EOWNERDEAD` of robust mutexes). Only the next holder
-    /// sees it.
+    /// What the lock protects may then be half done (compare `EOWNERDEAD` of robust mutexes). Only the next holder sees
+    /// it.
     ///
-    /// - **A panic** counts as it poisons a `std::sync::Mutex`: if it began while the guard was held, and dropped the
-    ///   guard. A panic that is caught before, or that began before, doesn't count. Neither does one of a holder that
-    ///   shares.
-    /// - **A process that ends** by a signal or by `std::process::exit` drops no guards, and so abandons its locks.
+    /// - **A panic** counts if it would poison a `std::sync::Mutex`: it began while the guard was held, and dropped the
+    ///   guard. A panic that was caught before that, or that began earlier, doesn't count. Panics of readers and of
+    ///   holders of permits don't count either.
+    /// - **A process that ends** with a signal or `std::process::exit` drops no guards, and so abandons its locks.
     /// - **Not reported** after a server has lost its data.
     /// - **False positives**: a paused waiter was granted the lock and began nothing; a stalled server granted the
     ///   lock to a call that had timed out; the answer to this call's own first attempt was lost for longer than the

@@ -22,31 +22,32 @@ mod release;
 
 /// Holds a lock, and releases it when dropped.
 ///
-/// While the guard lives, a thread of its own renews the lease (on `file:` it looks whether somebody broke the lock).
+/// While the guard lives, a thread of its own renews the lease. On `file:` the thread checks whether the lock was
+/// broken.
 ///
 /// # What to do with a lease that may end
 ///
 /// A lease ends early if the server can't be reached for a ttl, if this process is paused for as long, or if somebody
 /// deletes the key. So call [`is_held`](Self::is_held) or [`check`](Self::check) before each step that matters, or
-/// wait on [`lost`](Self::lost). Send [`fencing_token`](Self::fencing_token) along with each write, so that the
-/// storage can refuse a late write of an exclusive holder.
+/// wait on [`lost`](Self::lost). Send [`fencing_token`](Self::fencing_token) with each write, so that the storage
+/// can reject a late write of an exclusive holder.
 ///
 /// # In async programs
 ///
-/// A guard can be held across an `.await`, but other tasks that want the lock then block the threads of the runtime,
-/// until none is left for the task that has the guard. `docs/async.md` shows what to do instead.
+/// You can hold a guard across an `.await`, but other tasks that want the lock then block the threads of the runtime.
+/// If they block all threads, the task with the guard can't go on. `docs/async.md` shows what to do instead.
 ///
 /// # How a guard ends
 ///
 /// - **Dropped**, it releases the lock: one round trip, or none if another thread of this process waits and gets the
 ///   lease. If the server can't be reached, the drop takes at most 500 ms. An error is only logged;
 ///   [`unlock`](Self::unlock) returns it.
-/// - **Dropped by a panic**, it releases at once, and the next exclusive holder sees
+/// - **Dropped during a panic**, it releases at once, and the next exclusive holder sees
 ///   [`was_abandoned`](Self::was_abandoned).
 /// - **Forgotten** (`std::mem::forget`), it is renewed until the process ends, unless
 ///   [`renew`](crate::LockerBuilder::renew) or [`max_hold`](crate::LockerBuilder::max_hold) ends that.
-/// - **Inherited** by a child that `fork` made, it isn't held there, its `lost` gets no message, and it neither
-///   renews nor releases.
+/// - **Inherited** by a child of `fork`, it isn't held in the child: it neither renews nor releases, and its `lost`
+///   receives no message.
 ///
 /// # Differences from `std::sync::MutexGuard`
 ///
@@ -133,7 +134,7 @@ impl LockGuard {
         Ok(guard)
     }
 
-    /// Returns the name of the lock. For several locks, the text has all names.
+    /// Returns the name of the lock. A guard of several locks returns a text with all names.
     ///
     /// # Examples
     ///
@@ -149,10 +150,10 @@ impl LockGuard {
         self.claim.key.name()
     }
 
-    /// Says whether the lease is valid, as far as this process can prove it. Does no I/O.
+    /// Returns `true` if this process can prove that the lease is valid. Does no I/O.
     ///
-    /// `true` means that no other guard was valid at the moment of the call, if the server kept the lock. Once it has
-    /// returned `false`, it always does.
+    /// `true` means that no other guard was valid at the moment of the call, if the server kept the lock. After `false`
+    /// it never returns `true` again.
     ///
     /// # Examples
     ///
@@ -168,10 +169,10 @@ impl LockGuard {
         !self.remaining().is_zero()
     }
 
-    /// Returns how much longer the lease is valid if it isn't renewed, and zero when it is lost. Does no I/O.
+    /// Returns how much longer the lease is valid without another renewal: zero if it is lost. Does no I/O.
     ///
-    /// A lease that lasts until it is released, such as one of `file:`, returns `Duration::MAX`: use `checked_add` to
-    /// add it to an `Instant`.
+    /// For a lease that lasts until it is released, as on `file:`, it returns `Duration::MAX`. Use `checked_add` to add
+    /// it to an `Instant`.
     ///
     /// # Examples
     ///
@@ -191,7 +192,7 @@ impl LockGuard {
         self.monitor.remaining()
     }
 
-    /// Returns an error when the lease isn't valid any more: [`is_held`](Self::is_held) for use with `?`.
+    /// Returns an error if the lease isn't valid any more: [`is_held`](Self::is_held) for use with `?`.
     ///
     /// # Errors
     ///
@@ -218,15 +219,15 @@ impl LockGuard {
         }
     }
 
-    /// Asks the engine whether the lock is this guard's: one round trip.
+    /// Asks the engine whether this guard still has the lock: one round trip.
     ///
-    /// That finds what [`check`](Self::check) can't: a deleted key, a server that has lost its data, a removed file.
+    /// It finds what [`check`](Self::check) can't: a deleted key, a server that has lost its data, a removed file.
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`] when the lock isn't this guard's. From then on the guard is lost.
-    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine doesn't
-    ///   say.
+    /// - [`Error::Lost`] when the guard doesn't have the lock any more. From then on the guard is lost.
+    /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine can't
+    ///   answer.
     ///
     /// # Examples
     ///
@@ -302,7 +303,7 @@ impl LockGuard {
     /// Blocks until this process knows that the lease is lost, for at most `timeout`: [`lost`](Self::lost) without a
     /// channel.
     ///
-    /// Returns `None` if the lease is valid still. The channel keeps its message for those that receive from it.
+    /// Returns `None` if the lease is still valid then. The message of the channel stays there for its receivers.
     ///
     /// # Examples
     ///
@@ -333,22 +334,22 @@ impl LockGuard {
         }
     }
 
-    /// Returns copies of the open files by which the kernel knows that the lock is held. Only locks of `file:` have
-    /// such a file; the others return an empty list, and so does a guard that is lost or was inherited by a child.
+    /// Returns copies of the open files with which a lock of `file:` is held. On other engines the list is empty, and
+    /// so is the list of a guard that is lost or was inherited by a child of `fork`.
     ///
-    /// If this process dies, the lock stays taken for as long as another process has a copy open. Pass it to a child
-    /// that works under the lock: nobody else gets the lock before the child has ended, even if this process was
-    /// killed. The next holder then finds the lock [abandoned](Self::was_abandoned). `crosslock run --inherit` passes
-    /// it to its command.
+    /// If this process dies, the lock stays taken while another process has a copy open. Pass a copy to a child that
+    /// works under the lock: nobody else gets the lock before the child has ended, even if this process is killed. The
+    /// next holder then finds the lock [abandoned](Self::was_abandoned). `crosslock run --inherit` passes it to its
+    /// command.
     ///
-    /// A copy is closed when a program is executed, as all files of `std` are: clear its flag `FD_CLOEXEC` with `fcntl`
-    /// before you start the child. The file is for holding only: don't read or write it. Releasing this guard, by a
-    /// drop too, frees the lock whoever has copies.
+    /// Like all files of `std`, a copy is closed when a program is executed. Clear its flag `FD_CLOEXEC` with `fcntl`
+    /// before you start the child. Don't read or write the file. Unlocking or dropping this guard frees the lock, even
+    /// if others have copies.
     ///
     /// # Errors
     ///
-    /// The error of the operating system when a file can't be opened again, for instance because this process has too
-    /// many.
+    /// The error of the operating system if a file can't be opened again, for instance because this process has too
+    /// many open files.
     ///
     /// # Examples
     ///

@@ -97,8 +97,8 @@ impl LockerBuilder {
     ///
     /// If a holder crashes, others wait this long. A short ttl costs more renewals, and a process that can't renew for
     /// that long (a pause, a slow disk, a network that is down) loses its locks. On `file:` the lock of a crashed
-    /// holder is free at once. There the ttl matters if leases aren't renewed. If they are, a holder looks three times
-    /// per ttl whether its lock was broken.
+    /// holder is free at once, and the ttl matters only if leases aren't renewed. If they are, a holder checks three
+    /// times per ttl whether its lock was broken.
     ///
     /// # Examples
     ///
@@ -146,7 +146,7 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets how long a lease is renewed: 1 ms and up. Default: without end.
+    /// Sets for how long a lease is renewed: 1 ms and up. Default: without end.
     ///
     /// After this time the lease isn't renewed any more, and is lost within a ttl. So a holder that hangs can't keep
     /// its lock for ever.
@@ -163,10 +163,10 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets the polling interval where grant notifications aren't available. Default: 1 ms, 100 ms, 0.5.
+    /// Sets the pauses between attempts, where a call has to poll. Default: 1 ms, 100 ms, 0.5.
     ///
-    /// That concerns calls with a number of [`attempts`](Self::attempts), calls that wait for another program's lock,
-    /// and all calls while the server can't be reached or its messages don't arrive.
+    /// A call polls if it has a number of [`attempts`](Self::attempts), or waits for another program's lock. Every call
+    /// polls while the server can't be reached or its messages don't arrive.
     ///
     /// The pauses double from `base` (100 us and up) to `cap` (at most 60 s). Each is shortened at random by up to
     /// `jitter` (0.0 to 1.0) of its length. On Redis each attempt is one command. A pause never lasts longer than the
@@ -190,7 +190,7 @@ impl LockerBuilder {
     ///
     /// `lock` then returns [`Error::Busy`](crate::Error::Busy), and the timed calls return `None`. Between attempts
     /// the call makes the pauses of [`backoff`](Self::backoff): by default three attempts are over within 3 ms.
-    /// Finding that this locker or a clone of it holds the lock, or waits for it, is an attempt too.
+    /// If this locker or a clone of it holds the lock or waits for it, that counts as an attempt too.
     ///
     /// # Examples
     ///
@@ -256,14 +256,14 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets how long threads of this locker and its clones may hand a lease over to one another, before other processes
+    /// Sets how long threads of this locker and its clones may hand a lease over to one another before other processes
     /// have their turn: any. Default: 1 ms.
     ///
-    /// The time counts from when the server granted the lease. Within it, and while half of the ttl is left, a dropped
-    /// guard leaves its lease to the threads that wait or come, without a round trip. A thread that runs may take it
-    /// before one that sleeps; each that waits has its turn within about 0.5 ms. A longer time is faster for these
-    /// threads, and makes other processes wait longer. With zero a lease is never handed over: each lock and each
-    /// unlock is one command.
+    /// The time counts from when the server granted the lease. Within this time, and while half of the ttl is left, a
+    /// dropped guard leaves its lease to other threads of this process, without a round trip. A running thread may take
+    /// it before a sleeping one, but each waiting thread has its turn within about 0.5 ms. A longer time is faster for
+    /// these threads, and makes other processes wait longer. With zero, a lease is never handed over: each lock and
+    /// each unlock is one command.
     ///
     /// # Examples
     ///
@@ -277,11 +277,11 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets who goes first when some callers want to read and others to write. Default: [`Prefer::Fair`].
+    /// Sets whether readers or writers go first. Default: [`Prefer::Fair`].
     ///
-    /// Set it alike in all programs that share a lock. Otherwise readers of a program that prefers readers go in
-    /// while writers of the others wait, and writers of a program that prefers writers go before waiting readers of
-    /// the others.
+    /// Use the same setting in all programs that share a lock. Otherwise, readers of a program that prefers readers
+    /// pass the waiting writers of other programs, and writers of a program that prefers writers pass their waiting
+    /// readers.
     ///
     /// # Examples
     ///
@@ -297,9 +297,8 @@ impl LockerBuilder {
 
     /// Sets how many replicas must confirm a lease before it is granted or renewed, on Redis. 0 and up, default: 0.
     ///
-    /// With as many as there are replicas, a failover loses no lease. With fewer it may: see `docs/replicas.md`. A
-    /// lease that too few replicas confirm isn't granted, and isn't renewed. `?min_replicas=N` in the URL goes before
-    /// this.
+    /// If all replicas must confirm, a failover loses no lease. With a smaller number it may: see `docs/replicas.md`. A
+    /// lease that too few replicas confirm isn't granted or renewed. `?min_replicas=N` in the URL takes precedence.
     ///
     /// # Examples
     ///
@@ -312,10 +311,10 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets how long the server waits for those replicas. 10 ms to 60 s, default: 500 ms.
+    /// Sets how long the server waits for replicas to confirm a lease. 10 ms to 60 s, default: 500 ms.
     ///
-    /// It waits for half of the time that the call has left, if that is less. `?replica_timeout=500ms` in the URL goes
-    /// before this.
+    /// If the call has less than twice that time left, the server waits for half of what is left.
+    /// `?replica_timeout=500ms` in the URL takes precedence.
     ///
     /// # Examples
     ///
@@ -335,7 +334,7 @@ impl LockerBuilder {
     /// where there are several servers: with Sentinel, in a cluster, in a quorum and with
     /// [`min_replicas`](Self::min_replicas).
     ///
-    /// A lease is valid for as much less than its ttl. `?clock_skew=10ms` in the URL takes precedence.
+    /// A lease is valid for its ttl less this time. `?clock_skew=10ms` in the URL takes precedence.
     ///
     /// # Examples
     ///
@@ -351,12 +350,12 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets a text that others see of this locker's holders and waiters: 1 to 128 bytes without control characters.
+    /// Sets a text that others see beside this locker's holders and waiters: 1 to 128 bytes without control characters.
     /// Default: none.
     ///
-    /// It stands behind host, process and thread: in [`Locker::inspect`], and in the log of those that wait for this
-    /// program. A deploy number, the name of a job or a request's id tell an operator whom to ask. It is stored with
-    /// the lock, as part of the owner, and costs its length in each command.
+    /// [`Locker::inspect`] shows it after host, process and thread, and so do the logs of programs that wait for this
+    /// one. Use it for a deploy number, the name of a job or the id of a request. It is stored with the lock, as part
+    /// of the owner, and adds its length to each command.
     ///
     /// # Examples
     ///
@@ -369,7 +368,7 @@ impl LockerBuilder {
         self
     }
 
-    /// Sets who is told what happens to this locker's locks. Default: nobody, which costs nothing.
+    /// Sets an observer of this locker's locks. Default: none, which costs nothing.
     ///
     /// # Examples
     ///

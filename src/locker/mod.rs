@@ -32,25 +32,25 @@ pub(crate) mod operate;
 /// | `file:` | `/tmp/crosslock-<uid>`, mode 0700 | all processes of this user on this host |
 /// | `file:///dir` | that directory, made if it doesn't exist; not one on a network | all processes of this host that may write there |
 /// | `redis://[[user]:password@]host[:6379][/db]` | a Redis (6.2 and up) or Valkey server | all its clients |
-/// | `rediss://...[?ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`); PEM files: `ca` of trusted certificates, `cert` and `key` of your own | all its clients |
+/// | `rediss://...[?ca=FILE&cert=FILE&key=FILE]` | the same over TLS (feature `tls`); PEM files: `ca` has trusted certificates, `cert` and `key` are your own | all its clients |
 /// | `valkey://...`, `valkeys://...` | the same as `redis://` and `rediss://` | all its clients |
-/// | `unix:///path.sock[?db=N&user=U&pass=P]` | the same by a unix socket | all its clients |
-/// | `redis+sentinel://[[user]:password@]host[:26379],host/master[/db]` | the master that sentinels name; with `?sentinel_username=U&sentinel_password=P` for the sentinels' own login | all its clients |
+/// | `unix:///path.sock[?db=N&user=U&pass=P]` | the same over a unix socket | all its clients |
+/// | `redis+sentinel://[[user]:password@]host[:26379],host/master[/db]` | the master that the sentinels report; with `?sentinel_username=U&sentinel_password=P` for the sentinels' own login | all its clients |
 /// | `redis+cluster://[[user]:password@]host[:6379],host` | the masters of a Redis Cluster (7.0 and up) or Valkey cluster | all its clients |
 /// | `redis+quorum://[[user]:password@]host[:6379],host,host[/db][?rejoin=60s]` | a majority of 3, 5, 7 or 9 independent servers: plain locks; see `docs/quorum.md` | all clients of the same servers |
 /// | `etcd://[user:password@]host[:2379],host[/root]` | etcd (3.4 and up; feature `etcd`) | all clients of that root |
-/// | `etcds://...[?ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`); `cert` and `key` are the client's own | all clients of that root |
+/// | `etcds://...[?ca=FILE&cert=FILE&key=FILE]` | the same over TLS (feature `tls`); `cert` and `key` are the client's own | all clients of that root |
 /// | `zk://host[:2181],host[/chroot][?auth=digest:user:password&tick=2s]` | ZooKeeper (3.5.3 and up; feature `zookeeper`); `tick` is the servers' `tickTime` | all clients of that chroot |
-/// | `zks://...[&ca=FILE&cert=FILE&key=FILE]` | the same by TLS (feature `tls`), at port 2281 if the URL has none; `cert` and `key` are the client's own | all clients of that chroot |
+/// | `zks://...[&ca=FILE&cert=FILE&key=FILE]` | the same over TLS (feature `tls`), with port 2281 by default; `cert` and `key` are the client's own | all clients of that chroot |
 ///
-/// `rediss`, `valkey` and `valkeys` can stand in place of `redis` before `+sentinel`, `+cluster` and `+quorum`, too.
-/// Every one of these Redis URLs takes `?min_replicas=N&replica_timeout=500ms&clock_skew=10ms`, but `redis+quorum://`
-/// only the last of these: see [`min_replicas`](crate::LockerBuilder::min_replicas).
+/// You can write `rediss`, `valkey` or `valkeys` instead of `redis` before `+sentinel`, `+cluster` and `+quorum`. All
+/// Redis URLs take `?min_replicas=N&replica_timeout=500ms&clock_skew=10ms`, except that `redis+quorum://` takes only
+/// `clock_skew`: see [`min_replicas`](crate::LockerBuilder::min_replicas).
 ///
-/// Write other characters in user, password and path as `%xx`. A part that isn't understood is an error.
+/// Write other characters in user, password and path as `%xx`. An unknown part of a URL is an error.
 ///
-/// A thread that locks a name twice waits for itself, as in `std`: for ever, or until its own lease ends. After 3 s the
-/// log warns of it, and of threads that wait for each other.
+/// A thread that locks a name twice waits for itself, as in `std`: for ever, or until its own lease ends. After 3 s a
+/// warning in the log reports this, and also threads that wait for each other.
 ///
 /// # Examples
 ///
@@ -110,13 +110,14 @@ impl Locker {
     /// On Redis a free lock takes one round trip. When the lock is taken, the process enters the lock's queue on the
     /// server, and each release grants the lock to the first process there: first come, first served. Threads that wait
     /// on one locker and its clones share one place in that queue, and hand the lock over to one another for at most
-    /// [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over), fairly but not in the order in which they came:
-    /// one that runs may go ahead of one that sleeps. A waiter sends a command about each third of the ttl. While the
+    /// [`LockerBuilder::hand_over`](crate::LockerBuilder::hand_over). That is fair, but not in the order of arrival: a
+    /// running thread may go ahead of a sleeping one. A waiter sends a command about every third of the ttl. While the
     /// server can't be reached, the call keeps trying for
     /// [`LockerBuilder::outage_timeout`](crate::LockerBuilder::outage_timeout). If another program's key of that name
     /// never expires, the call waits for as long as the key exists.
     ///
-    /// On `file:` the call sleeps in the kernel until it is told, or the one ahead of it has ended. Nothing is polled.
+    /// On `file:` the call sleeps in the kernel until the lock is passed to it, or the waiter ahead of it has ended. It
+    /// doesn't poll.
     ///
     /// # Errors
     ///
@@ -183,7 +184,7 @@ impl Locker {
         self.calls().try_lock(&self.exclusive(name)?)
     }
 
-    /// Tries to take a lock for as long as `timeout`. Returns `None` when it is taken to the end.
+    /// Tries to take a lock for at most `timeout`. Returns `None` if the lock stays taken.
     ///
     /// The call tries at least once, and returns within `timeout` + 100 ms, whatever the network does. With
     /// [`LockerBuilder::attempts`](crate::LockerBuilder::attempts) it may give up earlier.
@@ -230,16 +231,17 @@ impl Locker {
             .try_lock_until(&self.exclusive(name)?, deadline)
     }
 
-    /// Calls `work` with the lock held: [`lock`](Self::lock), and [`unlock`](LockGuard::unlock) behind it.
+    /// Calls `work` with the lock held: [`lock`](Self::lock), then `work`, then [`unlock`](LockGuard::unlock).
     ///
-    /// Returns what `work` returned, once the lock is released. If `work` panics, the lock is released at once, and the
-    /// next holder finds it [abandoned](LockGuard::was_abandoned). `work` gets the guard to look at its lease; it must
-    /// not lock the same name, because it would wait for itself.
+    /// Returns the result of `work` once the lock is released. If `work` panics, the lock is released at once, and the
+    /// next holder finds it [abandoned](LockGuard::was_abandoned). `work` gets the guard so that it can check the
+    /// lease. It must not lock the same name, because it would wait for itself.
     ///
     /// # Errors
     ///
-    /// The errors of [`lock`](Self::lock): `work` wasn't called. Those of [`unlock`](LockGuard::unlock): `work` was
-    /// called, and [`Error::Lost`](crate::Error::Lost) says that others may have held the lock meanwhile.
+    /// - The errors of [`lock`](Self::lock): `work` wasn't called.
+    /// - The errors of [`unlock`](LockGuard::unlock): `work` was called. [`Error::Lost`](crate::Error::Lost) means that
+    ///   others may have held the lock meanwhile.
     ///
     /// # Examples
     ///
@@ -305,22 +307,21 @@ impl fmt::Debug for Locker {
 }
 
 impl Locker {
-    /// Goes on with a lease that another process has given away by [`LockGuard::into_ticket`]: one round trip.
+    /// Takes over a lease that another process passed on with [`LockGuard::into_ticket`]: one round trip.
     ///
-    /// The guard has a renewal of its own, a full ttl, and a fencing token above all that were used under the lease.
-    /// The lock was taken all the time: nobody else had it in between. The lock is held in the way in which it was:
-    /// exclusively, to read, or with permits. The ticket decides which lock that is: if you don't trust its sender with
-    /// all locks of this namespace, compare [`LeaseTicket::name`] first.
+    /// The new guard has its own renewal, a full ttl, and a fencing token larger than every token used under the lease.
+    /// Nobody else held the lock in between. The lock is held as before: exclusively, to read, or with permits. The
+    /// ticket decides which lock that is. If you don't trust its sender with all locks of this namespace, compare
+    /// [`LeaseTicket::name`] first.
     ///
-    /// A ticket can be used once. After [`Error::Unavailable`] or [`Error::Cancelled`] it isn't known whether this
-    /// process has the lease: call it again with the same ticket (that value, not another one of the same text), or
-    /// leave it; then the lease ends with its ttl.
+    /// A ticket can be used once. After [`Error::Unavailable`] or [`Error::Cancelled`] it is unknown whether this
+    /// process has the lease. Call `adopt` again with the same `LeaseTicket` value (not with another one of the same
+    /// text), or let the lease end with its ttl.
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`] when the lease isn't the ticket's any more: its ttl was over, somebody broke it or has adopted
-    ///   it.
-    /// - [`Error::InvalidOption`] when the ticket is of another namespace than this locker's.
+    /// - [`Error::Lost`] when the ticket's lease is over: its ttl ended, or somebody broke or adopted it.
+    /// - [`Error::InvalidOption`] when the ticket belongs to another namespace than this locker's.
     /// - [`Error::Unsupported`] when the engine can't hold a lock in that way.
     /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`], [`Error::Engine`] and [`Error::Cancelled`] as
     ///   for [`lock`](Self::lock), but without trying again.

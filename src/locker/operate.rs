@@ -9,7 +9,7 @@ use crate::doctor;
 use crate::engine::{Cursor, Engine};
 
 impl Locker {
-    /// Looks at a lock without taking it: who holds it, and who waits for it. One round trip.
+    /// Returns the holders and waiters of a lock, without taking it. One round trip.
     ///
     /// # Errors
     ///
@@ -36,9 +36,8 @@ impl Locker {
 
     /// Lists the names in use that begin with `prefix`, in no order. All names begin with an empty one.
     ///
-    /// A name is in use while somebody holds it. One that is taken or released meanwhile may be listed or not. The
-    /// server is asked for a part at a time, while the iterator goes on; on Redis by `SCAN`, which doesn't block other
-    /// clients.
+    /// A name is in use while somebody holds it. A name that is taken or released meanwhile may be listed or not. The
+    /// iterator asks the server for one page at a time. On Redis it uses `SCAN`, which doesn't block other clients.
     ///
     /// # Errors
     ///
@@ -67,20 +66,20 @@ impl Locker {
         })
     }
 
-    /// Takes a lock from whoever holds it, and gives it to the first that waits. One round trip. Returns whom it was
-    /// taken from; of a lock that is free, nobody.
+    /// Takes a lock from its holders and passes it to the first waiter. One round trip. Returns the former holders.
     ///
-    /// All leases of the name end, those of readers and of holders of permits too. Their guards are lost, by
-    /// [`LostReason::Broken`](crate::LostReason::Broken): at once if their process hears messages of the server, which
-    /// it does while a thread of it waits for a lock and for a while after; else at the next renewal. Until then a
-    /// broken guard believes that it holds the lock. The fencing token is counted up, so storage that checks tokens
-    /// refuses the writes of an exclusive holder as soon as the next holder has written.
+    /// All leases of the name end, including leases of readers and of permits. Their guards are lost with
+    /// [`LostReason::Broken`](crate::LostReason::Broken). A holder learns of it at once if its process is receiving
+    /// messages from the server, which it does while one of its threads waits for a lock and for a while after.
+    /// Otherwise it learns of it at the next renewal, and believes until then that it holds the lock. The fencing token
+    /// increases, so storage that checks tokens rejects an exclusive holder's writes as soon as the next holder has
+    /// written.
     ///
     /// The next holder finds the lock [`was_abandoned`](crate::LockGuard::was_abandoned).
     ///
     /// # Errors
     ///
-    /// Those of [`inspect`](Self::inspect). After [`Error::Unavailable`](crate::Error::Unavailable) it isn't known
+    /// The errors of [`inspect`](Self::inspect). After [`Error::Unavailable`](crate::Error::Unavailable) it is unknown
     /// whether the lock was broken.
     ///
     /// # Examples
@@ -109,14 +108,15 @@ impl Locker {
         Ok(broken)
     }
 
-    /// Looks at the place where the locks live: its version, what it keeps through a restart, what this user may do,
-    /// how fast it answers, and which guarantee doesn't hold there.
+    /// Checks the place where the locks live: its version, what it keeps through a restart, what this user may do, how
+    /// fast it answers, and which guarantees don't hold there.
     ///
     /// It takes no lock. On Redis it sends about 70 commands, one after the other; they use one key of this namespace,
     /// which expires. In a directory it locks a file of its own, and removes it.
     ///
-    /// What the server doesn't show to this user is [`Unknown`](crate::Verdict::Unknown). No finding has a password. Of
-    /// several servers one that gives no answer is a finding, and the others are looked at.
+    /// If the server hides something from this user, its finding is [`Unknown`](crate::Verdict::Unknown). No finding
+    /// contains a password. If one of several servers doesn't answer, that is a finding too, and the others are
+    /// checked.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Locker {
     }
 }
 
-/// Iterates over the names of locks in use: made by [`Locker::list`].
+/// Iterates over the names of locks in use. [`Locker::list`] makes it.
 ///
 /// # Examples
 ///

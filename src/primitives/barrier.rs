@@ -18,9 +18,9 @@ use crate::engine::Engine;
 use crate::{guard::LockGuard, locker::Locker};
 
 impl Locker {
-    /// Makes a barrier at which `n` threads meet, of this process or others.
+    /// Makes a barrier for `n` threads, of this process or of others. Does no I/O.
     ///
-    /// Returns the barrier without asking the engine. All barriers of one name are one: pass the same `n` everywhere.
+    /// All barriers with the same name are one barrier: pass the same `n` everywhere.
     ///
     /// # Errors
     ///
@@ -59,30 +59,33 @@ impl Locker {
 /// So many holders an engine shows.
 const MOST: usize = 1_000;
 
-/// A place where threads of several processes wait until a number of them has come.
+/// Lets threads of several processes wait until a number of them has arrived.
 ///
 /// [`Locker::barrier`] makes one. Making and cloning it costs no I/O. It can be used again and again.
 ///
 /// # Guarantees
 ///
-/// All calls that come to one meeting return when the last has come, and exactly one of them is the
-/// [leader](BarrierWaitResult::is_leader): the last. Whoever comes then comes to the next meeting. A thread whose
-/// process dies while it waits doesn't count after its ttl (on `file:` and `memory:` at once with its process): then
-/// one more has to come. One that gives up doesn't count, unless the meeting was complete by then: then its call
-/// returns that.
+/// When `n` threads have called `wait`, all `n` calls return. Exactly one of them is the
+/// [leader](BarrierWaitResult::is_leader): the last to arrive. Later calls belong to the next round.
+///
+/// If a process dies while its thread waits, that thread stops counting when its ttl is over, or at once on `file:` and
+/// `memory:`. Another thread must then arrive in its place. A thread whose timeout ends stops counting too, unless the
+/// round was complete by then. Its call then returns as if it had not timed out.
 ///
 /// # What breaks them
 ///
-/// - A thread that dies just before the last one comes counts until its ttl is over.
-/// - One that met, and was then stopped until its ttl was over and the next meeting was complete, comes to another.
-/// - Handles with another `n`: whoever finds as many as its own `n` completes the meeting.
-/// - A server that loses its data begins with an empty meeting. Those that wait don't notice: use
+/// - A thread that dies just before the last one arrives counts until its ttl is over.
+/// - A thread is paused right after its round is complete, until its ttl is over and the next round is complete too.
+///   Its call then waits for one more round.
+/// - Programs pass different values of `n` for one name. A thread completes the round when it finds as many arrivals as
+///   its own `n`.
+/// - A server that loses its data starts again with an empty round. Waiting threads don't notice, so use
 ///   [`wait_for`](Self::wait_for).
 ///
 /// # Round trips
 ///
-/// To come takes four: a lease, the lock, its release, and the watch; the last one takes one more to look at the
-/// leases. With each that comes those that wait get a message, and look.
+/// Arriving takes four: one each for a lease, the lock, its release and the watch. The last thread takes one more to
+/// check the leases of the others. Each arrival sends one message to every waiting thread, which then reads the value.
 ///
 /// # Differences from `std::sync::Barrier`
 ///
@@ -110,7 +113,7 @@ pub struct Barrier {
     n: usize,
 }
 
-/// Says whether a thread was the last that came to a [`Barrier`].
+/// Tells whether a thread was the last to arrive at a [`Barrier`].
 ///
 /// # Examples
 ///
@@ -125,7 +128,7 @@ pub struct BarrierWaitResult {
 }
 
 impl BarrierWaitResult {
-    /// Whether it was the last: that is so for one thread of each meeting.
+    /// Returns `true` for the last thread to arrive: one thread in each round.
     ///
     /// # Examples
     ///
@@ -172,14 +175,14 @@ enum Ended {
 }
 
 impl Barrier {
-    /// Blocks until `n` threads have come.
+    /// Blocks until `n` threads have arrived.
     ///
     /// # Errors
     ///
-    /// - Those of [`Mutex::lock`](crate::Mutex::lock) and [`MutexGuard::unlock`](crate::ValueGuard::unlock).
+    /// - The errors of [`Mutex::lock`](crate::Mutex::lock) and [`MutexGuard::unlock`](crate::ValueGuard::unlock).
     /// - [`Error::Unavailable`] also when the engine can't be reached for
-    ///   [`outage_timeout`](crate::LockerBuilder::outage_timeout) while it waits. After an error this thread doesn't
-    ///   count any more, unless the meeting was complete before.
+    ///   [`outage_timeout`](crate::LockerBuilder::outage_timeout) during the wait. After an error this thread doesn't
+    ///   count any more, unless the round was complete before.
     ///
     /// # Examples
     ///
@@ -193,14 +196,14 @@ impl Barrier {
         waited.ok_or_else(|| Error::cancelled(self.state.claim.key.name()))
     }
 
-    /// Blocks until `n` threads have come, for as long as `timeout`.
+    /// Blocks until `n` threads have arrived, for at most `timeout`.
     ///
-    /// Returns `None` when the time was over before: then this thread doesn't count any more. That takes two round
-    /// trips after the time.
+    /// Returns `None` if the timeout ends first. This thread then doesn't count any more: the call takes two more round
+    /// trips to leave the round.
     ///
     /// # Errors
     ///
-    /// Those of [`wait`](Self::wait).
+    /// The errors of [`wait`](Self::wait).
     ///
     /// # Examples
     ///

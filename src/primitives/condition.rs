@@ -14,44 +14,46 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     /// Waits with the lock released for as long as `condition` returns `true` for the value, as
     /// [`Condvar::wait_while`](std::sync::Condvar::wait_while) does.
     ///
-    /// There is no second object, and nothing to notify: whoever stores a value wakes those that wait. The call
-    /// evaluates `condition` with the lock held. While it returns `true`, the call stores the value if it was changed,
-    /// releases the lock, blocks until another value is stored, and takes the lock again, behind those that already
-    /// wait for it. It returns the guard with the lock held and `condition` false.
+    /// There is no condition variable and no `notify`: storing a value wakes all waiting threads. The call evaluates
+    /// `condition` with the lock held. While it returns `true`, the call stores the value if it was changed, releases
+    /// the lock, blocks until another value is stored, and takes the lock again, behind the threads that already wait
+    /// for it. It returns the guard with the lock held and `condition` false.
     ///
     /// # Guarantees
     ///
-    /// No value that is stored after `condition` was evaluated is missed, in whatever process. All that wait are woken,
-    /// and take the lock one after the other.
+    /// If any process stores a value after `condition` was evaluated, this call wakes up. All waiting threads wake, and
+    /// take the lock one after the other.
     ///
     /// # What breaks them
     ///
-    /// - A value that another program than this library stores wakes nobody. It is found at the next look: every 30 s.
-    /// - The same holds for a value whose message is lost: because its process was killed just then, or because the
-    ///   Redis user may not publish on the channel that is called as the value's key.
-    /// - Values in between can be missed: if two are stored one after the other, `condition` may see the second only.
+    /// - A value that a program without this library stores wakes nobody. Waiting threads find it when they read the
+    ///   value again, every 30 s.
+    /// - So it is when a message is lost, because its process was killed just then, or because the Redis user may not
+    ///   publish on the channel with the name of the value's key.
+    /// - If two values are stored in quick succession, `condition` may see only the second.
     ///
     /// # Round trips
     ///
-    /// To wait costs the release, and one that begins to watch, with a look at the value. While nothing changes nothing
-    /// is sent, but for that look every 30 s. A change costs its storer nothing more, on Redis one command within the
-    /// script; and each waiter one message and the lock.
+    /// Starting to wait takes two: the release, and a request that starts the watch and reads the value. After that the
+    /// call sends nothing until a value is stored, except that it reads the value every 30 s. Each stored value costs a
+    /// waiting thread one message and the lock. It costs the thread that stores it nothing more; on Redis the script
+    /// runs one more command.
     ///
     /// # Differences from `std::sync::Condvar`
     ///
     /// - Storing notifies, and it notifies all. There is no `notify_one`.
-    /// - `condition` is called only when it may have changed: a spurious wake-up isn't seen.
+    /// - `condition` is called only when the value may have changed. There are no spurious wake-ups.
     /// - A guard can be lost, and every call returns a [`Result`](crate::Result).
     ///
     /// # Errors
     ///
     /// After an error the lock is released.
     ///
-    /// - Those of [`unlock`](Self::unlock), and of [`Mutex::lock`](crate::Mutex::lock), when it takes the lock again.
-    ///   [`Error::Lost`](crate::Error::Lost) can be of either lock: what `condition` changed may be stored or not.
+    /// - The errors of [`unlock`](Self::unlock), and of [`Mutex::lock`](crate::Mutex::lock) when the call takes the
+    ///   lock again. After [`Error::Lost`](crate::Error::Lost), what `condition` changed may be stored or not.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) when the engine can't be reached for
-    ///   [`outage_timeout`](crate::LockerBuilder::outage_timeout) while it waits.
-    /// - [`Error::Cancelled`](crate::Error::Cancelled) when the locker is closed, or its token is set.
+    ///   [`outage_timeout`](crate::LockerBuilder::outage_timeout) during the wait.
+    /// - [`Error::Cancelled`](crate::Error::Cancelled) when the locker is closed, or its token is cancelled.
     ///
     /// # Examples
     ///
@@ -76,12 +78,12 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
 
     /// Waits as [`wait_while`](Self::wait_while) does, for as long as `timeout`.
     ///
-    /// Returns the guard, with the lock held, and whether the time was over while `condition` still returned `true`.
-    /// The lock may be taken when the time is over: then the call takes longer, as that of `std` does.
+    /// Returns the guard with the lock held, and whether the timeout ended while `condition` still returned `true`. If
+    /// another thread holds the lock when the timeout ends, the call waits for it and so takes longer, as in `std`.
     ///
     /// # Errors
     ///
-    /// Those of [`wait_while`](Self::wait_while).
+    /// The errors of [`wait_while`](Self::wait_while).
     ///
     /// # Examples
     ///
@@ -109,7 +111,7 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     ///
     /// # Errors
     ///
-    /// Those of [`wait_while`](Self::wait_while).
+    /// The errors of [`wait_while`](Self::wait_while).
     ///
     /// # Examples
     ///

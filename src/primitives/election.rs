@@ -22,9 +22,7 @@ use crate::{guard::LockGuard, locker::Locker};
 use super::watched::LOOK;
 
 impl Locker {
-    /// Makes an election: of all that campaign for a name, one leads.
-    ///
-    /// Returns it without asking the engine.
+    /// Makes an election: of all the threads that campaign for a name, one leads. Does no I/O.
     ///
     /// # Errors
     ///
@@ -56,30 +54,29 @@ impl Locker {
     }
 }
 
-/// One leads of all that campaign for a name, and the others can look who it is, and are told when that changes.
+/// Elects one leader for a name. Others can ask who leads, and observe changes.
 ///
 /// [`Locker::election`] makes one. Making and cloning it costs no I/O.
 ///
 /// # Guarantees
 ///
-/// To lead is to hold the [lock](Locker::lock) of the name: those that campaign are served first come, first served,
-/// and while [`Leadership::is_held`](LockGuard::is_held) nobody else leads. When a leader dies, the next one leads
-/// after what was left of its ttl (on `file:` at once).
+/// The leader is the thread that holds the [lock](Locker::lock) of the name. Candidates become leader first come, first
+/// served. While [`Leadership::is_held`](LockGuard::is_held) is true, nobody else leads. When a leader dies, the next
+/// candidate leads once the rest of its ttl is over, or at once on `file:`.
 ///
 /// # What breaks them
 ///
-/// What breaks a [lock](crate#what-a-lease-promises). What is published is stored where a [`Mutex`](crate::Mutex) of
-/// the name has its value: use one or the other.
+/// Whatever breaks a [lock](crate#what-a-lease-promises). The published text is stored where a [`Mutex`](crate::Mutex)
+/// of the same name has its value: use a name for one or the other.
 ///
 /// # Round trips
 ///
-/// To campaign takes those of a lock, and one to tell who leads; to resign takes one. [`leader`](Self::leader) takes
-/// two.
+/// Campaigning takes as many as locking, and one more to record who leads. Resigning takes one, and
+/// [`leader`](Self::leader) two.
 ///
 /// # Differences from `std`
 ///
-/// There is no such thing in `std`. The election of etcd lists those that campaign in their order, and so does
-/// [`Locker::inspect`].
+/// `std` has no election. etcd's election lists its candidates in order; use [`Locker::inspect`] for that.
 ///
 /// # Examples
 ///
@@ -100,11 +97,12 @@ pub struct Election {
     claim: Claim,
 }
 
-/// Leads, until it is dropped or lost: it dereferences to the [`LockGuard`] of the election's name.
+/// Leads until it is dropped or lost.
 ///
-/// So it has all methods of `LockGuard` that take `&self`: watch [`lost`](LockGuard::lost), or look at
-/// [`is_held`](LockGuard::is_held), and send [`fencing_token`](LockGuard::fencing_token) with what you write. Dropping
-/// it resigns, and logs an error; [`resign`](Self::resign) returns it.
+/// It dereferences to the [`LockGuard`] of the election's name, so it has all methods of `LockGuard` that take `&self`.
+/// Receive from [`lost`](LockGuard::lost) or check [`is_held`](LockGuard::is_held), and send
+/// [`fencing_token`](LockGuard::fencing_token) with each write. Dropping it resigns, and only logs an error.
+/// [`resign`](Self::resign) returns the error.
 ///
 /// # Examples
 ///
@@ -122,9 +120,9 @@ pub struct Leadership {
     since: u64,
 }
 
-/// Says who leads.
+/// Describes a leader.
 ///
-/// It may be over by the time that you read it.
+/// Another may lead by the time you read it.
 ///
 /// # Examples
 ///
@@ -139,7 +137,7 @@ pub struct Leadership {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
-    /// What its program told with [`LockerBuilder::label`](crate::LockerBuilder::label).
+    /// The text that its program set with [`LockerBuilder::label`](crate::LockerBuilder::label).
     pub label: Option<String>,
     /// The name of its host; empty for a program that isn't crosslock.
     pub host: String,
@@ -165,8 +163,8 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::lock`]. A leader that can't say so leads all the same, and logs that: those that observe find
-    /// it later.
+    /// The errors of [`Locker::lock`]. If the leader holds the lock but can't record that it leads, it logs a warning
+    /// and leads all the same. Observers find it later.
     ///
     /// # Examples
     ///
@@ -181,11 +179,11 @@ impl Election {
         Ok(Leadership::of(guard, Duration::MAX))
     }
 
-    /// Leads if nobody else does, without waiting; else returns `None`.
+    /// Leads if nobody else does. Returns `None` without waiting otherwise.
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_lock`] and of [`campaign`](Self::campaign).
+    /// The errors of [`Locker::try_lock`] and of [`campaign`](Self::campaign).
     ///
     /// # Examples
     ///
@@ -201,11 +199,11 @@ impl Election {
         Ok(guard.map(|guard| Leadership::of(guard, Duration::MAX)))
     }
 
-    /// Waits to lead for as long as `timeout`; else returns `None`.
+    /// Waits for at most `timeout` to lead. Returns `None` if the timeout ends first.
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_lock_for`] and of [`campaign`](Self::campaign).
+    /// The errors of [`Locker::try_lock_for`] and of [`campaign`](Self::campaign).
     ///
     /// # Examples
     ///
@@ -225,11 +223,11 @@ impl Election {
         }))
     }
 
-    /// The same until a point in time.
+    /// Waits until `deadline` to lead, as [`try_campaign_for`](Self::try_campaign_for) does.
     ///
     /// # Errors
     ///
-    /// Those of [`try_campaign_for`](Self::try_campaign_for).
+    /// The errors of [`try_campaign_for`](Self::try_campaign_for).
     ///
     /// # Examples
     ///
@@ -245,11 +243,11 @@ impl Election {
         self.try_campaign_for(deadline.saturating_duration_since(time::now()))
     }
 
-    /// Says who leads; `None` when nobody does.
+    /// Returns the leader, or `None` when nobody leads.
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::inspect`].
+    /// The errors of [`Locker::inspect`].
     ///
     /// # Examples
     ///
@@ -262,19 +260,21 @@ impl Election {
         leader(self.locker.calls(), &self.claim.key)
     }
 
-    /// Starts to observe who leads: a channel that gets the present leader, and then each change.
+    /// Returns a channel that receives the current leader, and then each change.
     ///
-    /// `None` says that nobody leads. The last state always comes. While the receiver doesn't receive, those between
-    /// are left out. A leader that resigns or publishes is told by a message at once, and so is the next one; that a
-    /// leader died, and nobody took its place, is found when its lease ends (on `file:` within 30 s).
+    /// `None` means that nobody leads. If you receive slowly, you may miss states in between, but never the latest one.
+    /// A leader that wins, publishes or resigns sends a message, which arrives at once. If a leader dies and nobody
+    /// takes its place, the channel reports it when the lease ends, or within 30 s on `file:`.
     ///
-    /// While the engine can't be reached nothing comes. The channel is closed when the locker is closed or gone, when
-    /// its token is set, or when this user may not look. A thread serves the channel. It ends at the first change after
-    /// the receiver was dropped, and with the locker. In a child made by `fork` the channel gets nothing.
+    /// The channel receives nothing while the engine can't be reached. It is closed when the locker is closed or
+    /// dropped, when its token is cancelled, or when the server denies this user access. One thread serves the channel.
+    /// It ends with the locker, or at the first change after you dropped the receiver. In a child made with `fork` the
+    /// channel receives nothing.
     ///
     /// # Errors
     ///
-    /// Those of [`leader`](Self::leader), for the first look; and [`Error::Engine`] when the thread can't be started.
+    /// The errors of [`leader`](Self::leader), for the first look; and [`Error::Engine`] when the thread can't be
+    /// started.
     ///
     /// # Examples
     ///
@@ -349,7 +349,7 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// Those of [`LockGuard::unlock`].
+    /// The errors of [`LockGuard::unlock`].
     ///
     /// # Examples
     ///

@@ -8,10 +8,10 @@ use crate::base::{Deadline, Mode, Result};
 use crate::locker::Locker;
 
 impl Locker {
-    /// Makes a latch that opens when it was counted down `n` times.
+    /// Makes a latch that opens when it has been counted down `n` times. Does no I/O.
     ///
-    /// Returns the latch without asking the engine. With `n` = 0 it is open. All latches of one name are one: pass the
-    /// same `n` everywhere. It is the count as long as none is stored.
+    /// With `n` = 0 it is open. All latches with the same name are one latch: pass the same `n` everywhere. `n` is the
+    /// count until the first call of [`count_down`](Latch::count_down) stores another.
     ///
     /// # Errors
     ///
@@ -37,8 +37,7 @@ impl Locker {
     }
 }
 
-/// A count across processes that lets all pass when it has come down to zero: "all workers are up", "all parts are
-/// done".
+/// Lets threads of several processes wait until a count has reached zero: "all workers are up", "all parts are done".
 ///
 /// [`Locker::latch`] makes one. Making and cloning it costs no I/O.
 ///
@@ -50,19 +49,20 @@ impl Locker {
 ///
 /// # What breaks them
 ///
-/// - Whoever dies before it has counted down isn't counted: use a [`Barrier`](crate::Barrier) where others are to go on
-///   without it, or a [`DelayQueue`](https://docs.rs/crosslock) whose tasks are given to others.
-/// - A `count_down` that returns [`Unavailable`](crate::Error::Unavailable): nobody knows whether it was counted.
-/// - A server that loses its data begins at `n` again.
+/// - A process that dies before it has counted down leaves the latch closed. Use a [`Barrier`](crate::Barrier), which
+///   notices dead threads, or a [`DelayQueue`](https://docs.rs/crosslock), which passes their tasks to others.
+/// - After a `count_down` that returned [`Unavailable`](crate::Error::Unavailable), it is unknown whether it counted.
+/// - A server that loses its data starts at `n` again.
 ///
 /// # Round trips
 ///
-/// `count_down` and `reset` take two, `remaining` one. A call that waits takes three to begin; then it gets one
-/// message with each change, and looks.
+/// `count_down` and `reset` take two, `remaining` one. A call that waits takes three to start. It then receives one
+/// message for each change, and reads the count.
 ///
 /// # Differences from `java.util.concurrent.CountDownLatch`
 ///
-/// `std` has no latch. Every call returns a [`Result`], `count_down` the count that is left, and there is a `reset`.
+/// `std` has no latch. Every call returns a [`Result`], `count_down` returns the remaining count, and there is a
+/// `reset`.
 ///
 /// # Examples
 ///
@@ -83,11 +83,11 @@ pub struct Latch {
 }
 
 impl Latch {
-    /// Counts down by one, and returns how many are left. At zero it stays there.
+    /// Counts down by one and returns the remaining count. A count of zero stays zero.
     ///
     /// # Errors
     ///
-    /// Those of [`Mutex::update`](crate::Mutex::update).
+    /// The errors of [`Mutex::update`](crate::Mutex::update).
     ///
     /// # Examples
     ///
@@ -101,11 +101,11 @@ impl Latch {
         self.update(|count| count.saturating_sub(1))
     }
 
-    /// Blocks until it is open.
+    /// Blocks until the latch is open.
     ///
     /// # Errors
     ///
-    /// - [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no count.
+    /// - [`Error::Corrupt`](crate::Error::Corrupt) when the stored value isn't a count.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) when the engine can't be reached for
     ///   [`outage_timeout`](crate::LockerBuilder::outage_timeout); [`Error::Denied`](crate::Error::Denied) and
     ///   [`Error::Engine`](crate::Error::Engine) when it fails.
@@ -122,11 +122,11 @@ impl Latch {
         self.wait_until(&Deadline::NEVER).map(drop)
     }
 
-    /// Blocks until it is open, for as long as `timeout`, and says whether it is.
+    /// Blocks until the latch is open, for at most `timeout`. Returns whether it is open.
     ///
     /// # Errors
     ///
-    /// Those of [`wait`](Self::wait).
+    /// The errors of [`wait`](Self::wait).
     ///
     /// # Examples
     ///
@@ -142,11 +142,11 @@ impl Latch {
         self.wait_until(&Deadline::after_by(&**clock, timeout))
     }
 
-    /// Returns how many are left: zero when it is open.
+    /// Returns the remaining count: zero when the latch is open.
     ///
     /// # Errors
     ///
-    /// Those of [`Mutex::peek`](crate::Mutex::peek).
+    /// The errors of [`Mutex::peek`](crate::Mutex::peek).
     ///
     /// # Examples
     ///
@@ -159,13 +159,14 @@ impl Latch {
         self.count.get()
     }
 
-    /// Closes it again, with `n` to go.
+    /// Closes the latch again, with a count of `n`.
     ///
-    /// Whoever waits goes on waiting. One that was woken by the opening before, and hasn't looked yet, waits too.
+    /// Waiting threads go on waiting. So does a thread that was woken when the latch opened but hasn't read the count
+    /// yet.
     ///
     /// # Errors
     ///
-    /// Those of [`Mutex::update`](crate::Mutex::update).
+    /// The errors of [`Mutex::update`](crate::Mutex::update).
     ///
     /// # Examples
     ///

@@ -107,7 +107,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_all_for`](Self::try_lock_all_for).
+    /// The errors of [`try_lock_all_for`](Self::try_lock_all_for).
     ///
     /// # Examples
     ///

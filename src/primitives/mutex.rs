@@ -196,7 +196,7 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`update`](Self::update), [`Error::Corrupt`](crate::Error::Corrupt) among them: a stored value of
+    /// The errors of [`update`](Self::update), [`Error::Corrupt`](crate::Error::Corrupt) among them: a stored value of
     /// another type stays, until [`remove`](Self::remove).
     ///
     /// # Examples
@@ -218,8 +218,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::lock`], and [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no `T`: it stays
-    /// as it is, and the lock is released.
+    /// The errors of [`Locker::lock`], and [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no `T`: it
+    /// stays as it is, and the lock is released.
     ///
     /// # Examples
     ///
@@ -242,7 +242,7 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_lock`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`lock`](Self::lock).
+    /// The errors of [`Locker::try_lock`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`lock`](Self::lock).
     ///
     /// # Examples
     ///
@@ -264,7 +264,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_lock_for`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`lock`](Self::lock).
+    /// The errors of [`Locker::try_lock_for`], and [`Error::Corrupt`](crate::Error::Corrupt) as for
+    /// [`lock`](Self::lock).
     ///
     /// # Examples
     ///
@@ -285,7 +286,7 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for).
+    /// The errors of [`try_lock_for`](Self::try_lock_for).
     ///
     /// # Examples
     ///

@@ -12,9 +12,7 @@ use crate::base::{Claim, Deadline, Error, Mode, Result};
 use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 
 impl Locker {
-    /// Makes a value that is set once, by whichever process comes first.
-    ///
-    /// Returns it without asking the engine.
+    /// Makes a value that the first process to come sets once for all. Does no I/O.
     ///
     /// # Errors
     ///
@@ -43,35 +41,35 @@ impl Locker {
     }
 }
 
-/// A value across processes that is set once: by one of them, while the others wait.
+/// A value that one process sets once, while others wait for it.
 ///
 /// [`Locker::once_lock`] makes one. Keep it: it remembers the value once it has seen it.
 ///
 /// # Guarantees
 ///
-/// While the server keeps its data, at most one value is set, and it never changes. An initialiser runs with the lock
-/// of the name held: two run at once only if the first has lost its lease, and then its value isn't stored. One that
-/// fails, panics or dies leaves it to the next.
+/// While the server keeps its data, at most one value is set, and it never changes. An initialiser runs while its
+/// thread holds the lock of the name. Two initialisers run at once only if the first has lost its lease, and then its
+/// value isn't stored. If an initialiser fails, panics or dies, the next one runs.
 ///
 /// # What breaks them
 ///
 /// - A server that loses its data loses the value. Handles that have seen it keep it.
-/// - [`Mutex::set`](crate::Mutex::set) and [`Mutex::remove`](crate::Mutex::remove) of the same name: the value is
-///   stored where that of a mutex is.
-/// - A call that returns [`Error::Unavailable`] while it stores the value: nobody knows whether it is set. Call
+/// - [`Mutex::set`](crate::Mutex::set) and [`Mutex::remove`](crate::Mutex::remove) of the same name change the value,
+///   because a mutex stores its value in the same place.
+/// - If a call returns [`Error::Unavailable`] while it stores the value, it is unknown whether the value is set. Call
 ///   [`get`](Self::get).
 ///
 /// # Round trips
 ///
-/// None once this handle has seen the value. Else one to look. To set it takes two more: the lock, and its release,
-/// which stores. A call that [waits](Self::wait) gets one message, and looks.
+/// None once this handle has seen the value, else one to read it. Setting the value takes two more: the lock, and its
+/// release, which stores the value. A call that [waits](Self::wait) receives one message and then reads the value.
 ///
 /// # Differences from `std::sync::OnceLock`
 ///
 /// - Every call returns a [`Result`].
 /// - The calls return the value itself, as read from JSON, and not a reference.
-/// - There are neither `get_mut`, `take` nor `into_inner`.
-/// - An initialiser that calls `get_or_init` of the same name waits for itself. So it does in `std`.
+/// - There is no `get_mut`, `take` or `into_inner`.
+/// - An initialiser that calls `get_or_init` of the same name waits for itself, as in `std`.
 ///
 /// # Examples
 ///
@@ -101,7 +99,7 @@ impl<T: Serialize + DeserializeOwned> OnceLock<T> {
     ///
     /// # Errors
     ///
-    /// - [`Error::Corrupt`] when what is stored is no `T`.
+    /// - [`Error::Corrupt`] when the stored value isn't a `T`.
     /// - [`Error::Unavailable`], [`Error::Denied`] and [`Error::Engine`] when the engine fails.
     ///
     /// # Examples
@@ -124,14 +122,14 @@ impl<T: Serialize + DeserializeOwned> OnceLock<T> {
         stored.map(|json| self.remember(json)).transpose()
     }
 
-    /// Sets the value, unless it is set already: then `value` comes back.
+    /// Sets the value. If it is set already, returns `Ok(Err(value))`.
     ///
     /// Blocks while another process initialises it.
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::lock`], [`Error::InvalidValue`] when `value` can't be written as JSON and read again, and
-    /// those of [`MutexGuard::unlock`](crate::ValueGuard::unlock) when it can't be stored.
+    /// The errors of [`Locker::lock`], [`Error::InvalidValue`] when `value` can't be written as JSON and read again,
+    /// and those of [`MutexGuard::unlock`](crate::ValueGuard::unlock) when it can't be stored.
     ///
     /// # Examples
     ///
@@ -149,13 +147,13 @@ impl<T: Serialize + DeserializeOwned> OnceLock<T> {
         Ok(value.map_or(Ok(()), Err))
     }
 
-    /// Returns the value, and sets it first if it isn't set: to what `init` returns.
+    /// Returns the value. If it isn't set, calls `init` and sets it to the result.
     ///
-    /// Blocks while another process initialises it. If `init` panics, it stays unset.
+    /// Blocks while another process initialises the value. If `init` panics, the value stays unset.
     ///
     /// # Errors
     ///
-    /// Those of [`get`](Self::get) and [`set`](Self::set).
+    /// The errors of [`get`](Self::get) and [`set`](Self::set).
     ///
     /// # Examples
     ///
@@ -169,11 +167,12 @@ impl<T: Serialize + DeserializeOwned> OnceLock<T> {
         self.get_or_try_init(|| Ok(init()))
     }
 
-    /// The same for an initialiser that can fail: then it stays unset, and the next one tries.
+    /// Returns the value. If it isn't set, calls `init`, which may fail: the value then stays unset, and the next
+    /// caller tries.
     ///
     /// # Errors
     ///
-    /// That of `init`, and those of [`get_or_init`](Self::get_or_init).
+    /// The error of `init`, and the errors of [`get_or_init`](Self::get_or_init).
     ///
     /// # Examples
     ///
@@ -209,7 +208,7 @@ impl<T: Serialize + DeserializeOwned> OnceLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`get`](Self::get), when the engine can't be reached for
+    /// The errors of [`get`](Self::get), when the engine can't be reached for
     /// [`outage_timeout`](crate::LockerBuilder::outage_timeout); and [`Error::Cancelled`].
     ///
     /// # Examples
@@ -228,11 +227,11 @@ impl<T: Serialize + DeserializeOwned> OnceLock<T> {
         waited.ok_or_else(|| Error::cancelled(self.claim.key.name()))
     }
 
-    /// Blocks until the value is set, for as long as `timeout`: then `None`.
+    /// Blocks until the value is set, for at most `timeout`. Returns `None` if the timeout ends first.
     ///
     /// # Errors
     ///
-    /// Those of [`wait`](Self::wait).
+    /// The errors of [`wait`](Self::wait).
     ///
     /// # Examples
     ///

@@ -60,7 +60,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for
+    /// The errors of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for
     /// [`read`](Self::read).
     ///
     /// # Examples
@@ -81,7 +81,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for
+    /// The errors of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for
     /// [`read`](Self::read).
     ///
     /// # Examples
@@ -101,7 +101,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_read_for`](Self::try_read_for).
+    /// The errors of [`try_read_for`](Self::try_read_for).
     ///
     /// # Examples
     ///
@@ -147,7 +147,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for
+    /// The errors of [`try_lock`](Self::try_lock), and [`Error::Unsupported`](crate::Error::Unsupported) as for
     /// [`read`](Self::read).
     ///
     /// # Examples
@@ -168,7 +168,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for
+    /// The errors of [`try_lock_for`](Self::try_lock_for), and [`Error::Unsupported`](crate::Error::Unsupported) as for
     /// [`read`](Self::read).
     ///
     /// # Examples
@@ -188,7 +188,7 @@ impl Locker {
     ///
     /// # Errors
     ///
-    /// Those of [`try_write_for`](Self::try_write_for).
+    /// The errors of [`try_write_for`](Self::try_write_for).
     ///
     /// # Examples
     ///

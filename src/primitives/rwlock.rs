@@ -99,8 +99,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::read`], and [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no `T`: it stays
-    /// as it is, and the lock is released.
+    /// The errors of [`Locker::read`], and [`Error::Corrupt`](crate::Error::Corrupt) when what is stored is no `T`: it
+    /// stays as it is, and the lock is released.
     ///
     /// # Examples
     ///
@@ -121,7 +121,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_read`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    /// The errors of [`Locker::try_read`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -142,7 +142,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_read_for`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    /// The errors of [`Locker::try_read_for`], and [`Error::Corrupt`](crate::Error::Corrupt) as for
+    /// [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -165,7 +166,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`try_read_for`](Self::try_read_for).
+    /// The errors of [`try_read_for`](Self::try_read_for).
     ///
     /// # Examples
     ///
@@ -188,7 +189,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::write`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    /// The errors of [`Locker::write`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -211,7 +212,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_write`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    /// The errors of [`Locker::try_write`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -233,7 +234,8 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_write_for`], and [`Error::Corrupt`](crate::Error::Corrupt) as for [`read`](Self::read).
+    /// The errors of [`Locker::try_write_for`], and [`Error::Corrupt`](crate::Error::Corrupt) as for
+    /// [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -255,7 +257,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`try_write_for`](Self::try_write_for).
+    /// The errors of [`try_write_for`](Self::try_write_for).
     ///
     /// # Examples
     ///
@@ -279,7 +281,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`write`](Self::write): `change` wasn't called. After that, those of
+    /// The errors of [`write`](Self::write): `change` wasn't called. After that, those of
     /// [`RwLockWriteGuard::unlock`](ValueGuard::unlock), which [`Mutex::update`](crate::Mutex::update) explains.
     ///
     /// # Examples
@@ -330,7 +332,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`update`](Self::update), [`Error::Corrupt`](crate::Error::Corrupt) among them: a stored value of
+    /// The errors of [`update`](Self::update), [`Error::Corrupt`](crate::Error::Corrupt) among them: a stored value of
     /// another type stays, until [`remove`](Self::remove).
     ///
     /// # Examples
@@ -352,7 +354,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Mutex::peek`](crate::Mutex::peek).
+    /// The errors of [`Mutex::peek`](crate::Mutex::peek).
     ///
     /// # Examples
     ///
@@ -373,7 +375,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`Mutex::remove`](crate::Mutex::remove).
+    /// The errors of [`Mutex::remove`](crate::Mutex::remove).
     ///
     /// # Examples
     ///
@@ -462,7 +464,7 @@ impl<T> RwLockReadGuard<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`LockGuard::unlock`].
+    /// The errors of [`LockGuard::unlock`].
     ///
     /// # Examples
     ///
@@ -531,8 +533,8 @@ impl<T: Serialize + DeserializeOwned> ValueGuard<T, RwLock<T>> {
     ///
     /// # Errors
     ///
-    /// Those of [`unlock`](Self::unlock): the lock is then released. With `Error::Lost` the value may be stored, too:
-    /// the reader may have lost the lock before the answer came. Lock again and read it.
+    /// The errors of [`unlock`](Self::unlock): the lock is then released. With `Error::Lost` the value may be stored,
+    /// too: the reader may have lost the lock before the answer came. Lock again and read it.
     ///
     /// # Examples
     ///

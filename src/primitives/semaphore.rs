@@ -111,7 +111,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::lock`].
+    /// The errors of [`Locker::lock`].
     ///
     /// # Examples
     ///
@@ -132,7 +132,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_lock`].
+    /// The errors of [`Locker::try_lock`].
     ///
     /// # Examples
     ///
@@ -153,7 +153,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// Those of [`Locker::try_lock_for`].
+    /// The errors of [`Locker::try_lock_for`].
     ///
     /// # Examples
     ///
@@ -173,7 +173,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// Those of [`try_acquire_for`](Self::try_acquire_for).
+    /// The errors of [`try_acquire_for`](Self::try_acquire_for).
     ///
     /// # Examples
     ///
@@ -262,7 +262,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// Those of [`try_acquire_many_for`](Self::try_acquire_many_for).
+    /// The errors of [`try_acquire_many_for`](Self::try_acquire_many_for).
     ///
     /// # Examples
     ///

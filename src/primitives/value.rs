@@ -115,7 +115,7 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     ///
     /// # Errors
     ///
-    /// Those of [`LockGuard::unlock`].
+    /// The errors of [`LockGuard::unlock`].
     ///
     /// # Examples
     ///
