@@ -1,4 +1,4 @@
-//! Files of locks, as `docs/file.md` has them. The helper has these, too.
+//! Files of locks, as `docs/internals/file.md` has them. The helper has these, too.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;

@@ -1,4 +1,4 @@
-//! What a lock's file says, as `docs/file.md` has it; and what is made of files of other times.
+//! What a lock's file says, as `docs/internals/file.md` has it; and what is made of files of other times.
 
 use crosslock::{Error, LockState, Locker};
 
