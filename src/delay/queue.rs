@@ -20,7 +20,7 @@ use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 /// they end with the process. Every process that opens the queue with its name can insert and take tasks. Clones are
 /// cheap.
 ///
-/// `docs/delay.md` has the guarantees, what breaks them, and a comparison with other systems.
+/// `docs/delay.md` has the guarantees, what breaks them, and when not to use a delay queue.
 ///
 /// # A task is a guard
 ///
