@@ -16,8 +16,8 @@ fn wall_ahead_of(now: Micros) -> i64 {
     ahead_of(now, micros(time::wall()))
 }
 
-/// What the rules' time is ahead of the engine's clock. The rules begin with the time since 1970. So tasks that were due
-/// before the boot have an order, too.
+/// What the rules' time is ahead of the engine's clock. The rules begin with the time since 1970, so that tasks have an
+/// order even if they were due before the boot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Zero(Micros);
 
