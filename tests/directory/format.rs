@@ -141,7 +141,7 @@ fn file_of_this_boot_that_is_not_whole_is_a_conflict_is_not_listed_and_is_left_a
         whole[..whole.len() - 2].to_owned(),
         whole.replace("crosslock 2", "crosslock 3"),
         file_that_says(&boot, &(text + "has exclusive since=1.000000000\n")),
-        // As version 0.1 wrote it.
+        // A counter alone.
         format!("{:020}\n", 7),
         "not a counter\n".to_owned(),
     ] {
