@@ -2,32 +2,33 @@
 //! than for a taken one asks for these in the latter.
 
 use crate::base::sys::{collections::HashSet, sync::Mutex};
+use crate::base::{Claim, Key};
 
 #[derive(Debug, Default)]
-pub(super) struct Contended(Mutex<HashSet<String>>);
+pub(super) struct Contended(Mutex<HashSet<Key>>);
 
 impl Contended {
     /// A name that isn't here any more costs a request.
     const MOST: usize = 1024;
 
     /// Whether one of the names is.
-    pub(super) fn has<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
+    pub(super) fn has(&self, claim: &Claim) -> bool {
         let all = self.0.lock();
-        !all.is_empty() && names.into_iter().any(|name| all.contains(name))
+        !all.is_empty() && claim.keys().iter().any(|key| all.contains(key))
     }
 
-    pub(super) fn insert<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
+    pub(super) fn insert(&self, claim: &Claim) {
         let mut all = self.0.lock();
         if all.len() >= Contended::MOST {
             all.clear();
         }
-        all.extend(names.into_iter().map(str::to_owned));
+        all.extend(claim.keys().iter().cloned());
     }
 
-    pub(super) fn remove<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
+    pub(super) fn remove(&self, claim: &Claim) {
         let mut all = self.0.lock();
         if !all.is_empty() {
-            names.into_iter().for_each(|name| _ = all.remove(name));
+            claim.keys().iter().for_each(|key| _ = all.remove(key));
         }
     }
 }

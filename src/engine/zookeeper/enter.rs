@@ -37,7 +37,8 @@ impl Call<'_> {
             }
         }
         let (owners, owner) = (&self.locks.owners, self.request.owner);
-        let marks = self.request.claim.is_exclusive() && !self.locks.contended.has(self.paths());
+        let marks =
+            self.request.claim.is_exclusive() && !self.locks.contended.has(self.request.claim);
         let entering = [self.entering(marks)].into_iter();
         let requests: Vec<_> = entering.chain(self.listing()).collect();
         owners.asks(owner, self.session.id());
@@ -59,10 +60,6 @@ impl Call<'_> {
                 self.not_entered(failure, marks)
             }
         }
-    }
-
-    fn paths(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(|name| &*name.path)
     }
 
     /// What makes the owner's nodes: of several names in one transaction, so that none of those that want the same
@@ -119,7 +116,7 @@ impl Call<'_> {
                 Ok(Step::Lost)
             }
             Failure::Refused(Code::NODE_EXISTS) if marks => {
-                self.locks.contended.insert(self.paths());
+                self.locks.contended.insert(self.request.claim);
                 Ok(Step::Lost)
             }
             other => Err(other),
@@ -134,7 +131,7 @@ impl Call<'_> {
         let found_free =
             self.request.claim.is_exclusive() && !marks && self.is_first_and_free(&seen);
         if found_free {
-            self.locks.contended.remove(self.paths());
+            self.locks.contended.remove(self.request.claim);
         }
         let learned = made
             .answered_at

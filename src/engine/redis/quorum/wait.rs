@@ -17,7 +17,7 @@ use crate::base::{BootInstant, Deadline, Token, sys::time};
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
 use crate::engine::redis::lock_scripts::LockScripts;
 use crate::engine::redis::servers::heard::worse;
-use crate::engine::redis::{failure::Failure, keys::Keys, waiter::RedisWait};
+use crate::engine::redis::{failure::Failure, waiter::RedisWait};
 use crate::engine::{Answer, Failed, Grant, Pace, Request, Wait};
 
 pub(super) struct QuorumWait {
@@ -82,9 +82,7 @@ impl Wait for QuorumWait {
                 Ok(Answer::Granted(grant)) => {
                     if matches!(self.place, Place::Outside) {
                         // It was free.
-                        self.quorum
-                            .contended
-                            .remove(names(request).iter().map(String::as_str));
+                        self.quorum.contended.remove(request.claim);
                     }
                     self.is_first(grant.token.number);
                     self.at_line = Some(grant);
@@ -156,7 +154,7 @@ impl QuorumWait {
         match self.place {
             Place::InLine => true,
             Place::First(..) => false,
-            Place::Outside => is_contended(&self.quorum, request),
+            Place::Outside => self.quorum.contended.has(request.claim),
         }
     }
 
@@ -284,9 +282,7 @@ impl QuorumWait {
         if has_moved {
             self.stand_at(line);
         }
-        self.quorum
-            .contended
-            .insert(names(request).iter().map(String::as_str));
+        self.quorum.contended.insert(request.claim);
         let (is_queued, holder) = match poll.said[line].take() {
             Some(Said::Granted(token)) if waits => {
                 self.is_first(token.number);
@@ -421,15 +417,4 @@ fn meaning(scripts: &LockScripts, request: Request<'_>, reply: Reply) -> Said {
         ))),
         Err(failed) => Said::Failed(failed),
     }
-}
-
-/// The names of a request, as servers have them.
-fn names(request: Request<'_>) -> Vec<String> {
-    let keys = request.claim.keys().iter();
-    keys.map(|key| Keys::of(key).lock).collect()
-}
-
-fn is_contended(quorum: &Quorum, request: Request<'_>) -> bool {
-    let names = names(request);
-    quorum.contended.has(names.iter().map(String::as_str))
 }
