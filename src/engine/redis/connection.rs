@@ -56,6 +56,7 @@ impl Connector {
             unwanted: 0,
             silent_since: None,
             voter: None,
+            scripts: Vec::new(),
         };
         self.log_in(&mut connection, deadline)
             .map_err(|e| self.suspecting_tls(e))?;
@@ -174,6 +175,8 @@ pub(super) struct Connection {
     silent_since: Option<Instant>,
     /// Of a server of a quorum.
     voter: Option<Voter>,
+    /// The scripts that it was sent in full, of a server of a quorum.
+    scripts: Vec<usize>,
 }
 
 impl Connection {
@@ -243,6 +246,20 @@ impl Connection {
 
     pub(super) fn voter(&self) -> Option<Voter> {
         self.voter
+    }
+
+    /// Whether a script goes out on it for the first time, as far as the server is known to have kept the others.
+    pub(super) fn is_first(&mut self, script: usize) -> bool {
+        let is_first = !self.scripts.contains(&script);
+        if is_first {
+            self.scripts.push(script);
+        }
+        is_first
+    }
+
+    /// The server has lost its scripts.
+    pub(super) fn forget_scripts(&mut self) {
+        self.scripts.clear();
     }
 
     /// Fails where the server may not grant anything yet.

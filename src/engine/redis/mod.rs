@@ -12,15 +12,12 @@ use std::time::Duration;
 
 use ::redis::Value;
 
-use self::keys::{Keys, VALUE, broken_channel, tag};
+use self::keys::{Keys, VALUE};
 use self::lock_scripts::{LockScripts, stored};
 use self::operators::{broken, inspection};
 use self::servers::{Refused, Servers};
 use self::settings::{Address, At};
-use self::{
-    inbox::Inbox, leases::Held, script::Route, several::Waiting, waiter::WaitDeps,
-    watch::RedisWatch,
-};
+use self::{leases::Held, script::Route, several::Waiting, waiter::WaitDeps, watch::RedisWatch};
 use super::{
     Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait, Watch,
 };
@@ -55,10 +52,7 @@ mod watch;
 #[derive(Debug)]
 struct RedisEngine {
     servers: Arc<Servers>,
-    scripts: Arc<LockScripts>,
-    inbox: Arc<Inbox>,
-    clock_skew: Duration,
-    clock: Arc<dyn Clock>,
+    deps: WaitDeps,
 }
 
 /// Into how many shards a delay queue is split in a cluster: enough for a dozen masters.
@@ -91,8 +85,8 @@ fn clock_skew(address: &Address, options: &Options) -> Result<Duration> {
 /// The engine of a URL. It connects once, so that a wrong URL, password or address is reported now.
 pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<dyn Engine>> {
     let address = settings::parse(url)?;
-    Ok(match address.at {
-        At::Quorum { .. } => Arc::new(quorum::open(&address, options, clock)?),
+    Ok(match &address.at {
+        At::Quorum { hosts } => Arc::new(quorum::open(&address, hosts, options, clock)?),
         _ => Arc::new(RedisEngine::open(address, options, clock)?),
     })
 }
@@ -102,7 +96,7 @@ impl RedisEngine {
         let clock_skew = clock_skew(&address, options)?;
         let engine = RedisEngine::of(Servers::new(address, options)?, clock_skew, clock);
         engine.servers.greet().map_err(|refused| match refused {
-            Refused::Failure(failure) => engine.scripts.error(None, failure),
+            Refused::Failure(failure) => engine.deps.scripts.error(None, failure),
             Refused::Error(error) => error,
         })?;
         Ok(engine)
@@ -110,41 +104,33 @@ impl RedisEngine {
 
     fn of(servers: Servers, clock_skew: Duration, clock: Arc<dyn Clock>) -> Self {
         let servers = Arc::new(servers);
+        let scripts = Arc::new(LockScripts::new(servers.clone()));
         RedisEngine {
-            scripts: Arc::new(LockScripts::new(servers.clone())),
-            inbox: Arc::new(Inbox::new()),
             servers,
-            clock_skew,
-            clock,
-        }
-    }
-
-    fn wait_deps(&self) -> WaitDeps {
-        WaitDeps {
-            scripts: self.scripts.clone(),
-            inbox: self.inbox.clone(),
-            clock: self.clock.clone(),
-            clock_skew: self.clock_skew,
-            bell: Arc::default(),
+            deps: WaitDeps::new(scripts, clock_skew, clock),
         }
     }
 }
 
 impl Engine for RedisEngine {
     fn endpoint(&self) -> &str {
-        self.scripts.endpoint()
+        self.deps.scripts.endpoint()
     }
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            clock_skew: self.clock_skew,
-            shards: if self.scripts.is_cluster() { SHARDS } else { 1 },
+            clock_skew: self.deps.clock_skew,
+            shards: if self.deps.scripts.is_cluster() {
+                SHARDS
+            } else {
+                1
+            },
             ..Capabilities::default()
         }
     }
 
     fn new_wait(&self) -> Box<dyn Wait> {
-        Box::new(Waiting::new(self.wait_deps()))
+        Box::new(Waiting::new(self.deps.anew()))
     }
 
     fn change(
@@ -153,14 +139,14 @@ impl Engine for RedisEngine {
         change: Change<'_>,
         deadline: &Deadline,
     ) -> Result<Outcome> {
-        match leases::parts(&self.scripts, request.claim) {
-            None => self.scripts.change_lease(request, change, deadline),
-            Some(parts) => Held::new(&self.scripts, request, &parts).change(change, deadline),
+        match leases::parts(&self.deps.scripts, request.claim) {
+            None => self.deps.scripts.change_lease(request, change, deadline),
+            Some(parts) => Held::new(&self.deps.scripts, request, &parts).change(change, deadline),
         }
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
-        self.inbox.tell_revocations(to);
+        self.deps.inbox.tell_revocations(to);
     }
 
     fn diagnose(
@@ -170,20 +156,21 @@ impl Engine for RedisEngine {
         deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
         let servers = self.servers.all(deadline);
-        let servers = servers.map_err(|e| self.scripts.error(None, e))?;
+        let servers = servers.map_err(|e| self.deps.scripts.error(None, e))?;
         let servers = (&*servers, &*self.servers.without_locks());
-        diagnosis::diagnose(servers, &self.scripts, (namespace, options), deadline)
+        diagnosis::diagnose(servers, &self.deps.scripts, (namespace, options), deadline)
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
-        let (servers, clock) = (self.servers.after_fork(), self.clock.clone());
-        Some(Arc::new(RedisEngine::of(servers, self.clock_skew, clock)))
+        let (skew, clock) = (self.deps.clock_skew, self.deps.clock.clone());
+        let forked = RedisEngine::of(self.servers.after_fork(), skew, clock);
+        Some(Arc::new(forked))
     }
 
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
-        let (scripts, keys) = (&self.scripts, Keys::of(key));
-        let call = scripts.call("lock/inspect", &keys.all()[..VALUE], &[]);
-        let value = scripts.value(Some(key), Route::anew(&keys.lock), &call, deadline)?;
+        let (scripts, lock) = (&self.deps.scripts, Keys::of(key).lock);
+        let call = scripts.inspecting(key);
+        let value = scripts.value(Some(key), Route::anew(&lock), &call, deadline)?;
         inspection(key, value).ok_or_else(|| scripts.surprised(key))
     }
 
@@ -194,41 +181,40 @@ impl Engine for RedisEngine {
         cursor: Cursor,
         deadline: &Deadline,
     ) -> Result<Page> {
-        self.scripts.list(namespace, prefix, cursor, deadline)
+        let scripts = &self.deps.scripts;
+        let servers = self.servers.all(deadline);
+        let servers = servers.map_err(|e| scripts.error(None, e))?;
+        scripts.list(&servers, (namespace, prefix), &cursor, deadline)
     }
 
-    /// Unlike other commands it isn't sent again: a second copy would break the lease of the next holder.
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
-        let (scripts, keys) = (&self.scripts, Keys::of(key));
-        let tag = tag(self.servers.settings().kind, key);
-        let channel = broken_channel(key.namespace(), tag);
-        let call = scripts.call("lock/break", &keys.all()[..VALUE], &[channel.as_bytes()]);
-        let (route, call) = (Route::anew(&keys.lock), call.once());
-        let value = scripts.value(Some(key), route, &call, deadline)?;
+        let (scripts, lock) = (&self.deps.scripts, Keys::of(key).lock);
+        let call = scripts.breaking(key);
+        let value = scripts.value(Some(key), Route::anew(&lock), &call, deadline)?;
         broken(value).ok_or_else(|| scripts.surprised(key))
     }
 
     fn tasks(&self, key: &Key, call: TaskCall<'_>, deadline: &Deadline) -> Result<TaskAnswer> {
-        self.scripts.tasks(key, call, deadline)
+        self.deps.scripts.tasks(key, call, deadline)
     }
 
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored> {
         let (mut get, keys) = (::redis::cmd("GET"), Keys::of(key));
         get.arg(keys.all()[VALUE]);
         let route = Route::to(&keys.lock);
-        let value = self.scripts.value(Some(key), route, &get, deadline)?;
-        stored(value).ok_or_else(|| self.scripts.surprised(key))
+        let value = self.deps.scripts.value(Some(key), route, &get, deadline)?;
+        stored(value).ok_or_else(|| self.deps.scripts.surprised(key))
     }
 
     fn watch(&self, key: &Key) -> Result<Box<dyn Watch>> {
-        Ok(Box::new(RedisWatch::new(self.wait_deps(), key)))
+        Ok(Box::new(RedisWatch::new(self.deps.anew(), key)))
     }
 
     /// Each call deletes the value that the last one has shown. A call that arrives late finds another value, and
     /// leaves it. If others store a value all the time, the last call deletes whatever it finds.
     fn remove(&self, key: &Key, deadline: &Deadline) -> Result<()> {
         const LOOKS: usize = 20;
-        let (scripts, keys) = (&self.scripts, Keys::of(key));
+        let (scripts, keys) = (&self.deps.scripts, Keys::of(key));
         let mut seen = Vec::new();
         for looks in 0.. {
             let arguments = [if looks < LOOKS { &seen[..] } else { b"*" }];
@@ -247,7 +233,7 @@ impl Engine for RedisEngine {
     }
 
     fn free_permits(&self, key: &Key, of: u32, deadline: &Deadline) -> Result<u32> {
-        let (scripts, keys) = (&self.scripts, Keys::of(key));
+        let (scripts, keys) = (&self.deps.scripts, Keys::of(key));
         let call = scripts.call("semaphore/permits", &keys.all()[..VALUE], &[]);
         match scripts.value(Some(key), Route::to(&keys.lock), &call, deadline)? {
             // Held otherwise, none is free.

@@ -1,11 +1,13 @@
 //! What operators see: which locks there are, and what the scripts tell of one, see `lua/lock/inspect.lua`.
 
 use std::collections::BTreeMap;
-use std::{fmt::Write, time::Duration};
+use std::{fmt::Write, sync::Arc, time::Duration};
 
 use ::redis::{FromRedisValue, Value};
 
-use super::{failure::Failure, keys::slot_of, lock_scripts::LockScripts, script::Route};
+use super::keys::{Keys, VALUE, broken_channel, slot_of, tag};
+use super::script::{Call, Route};
+use super::{failure::Failure, lock_scripts::LockScripts, server::Server};
 use crate::base::sys::collections::HashSet;
 use crate::base::{
     Deadline, Holder, Inspection, Key, LockState, Mode, Namespace, Party, Result, Waiter, Wants,
@@ -20,16 +22,29 @@ const PAGE_OF_ANY: usize = 200;
 const STRANGE: &str = "it doesn't answer SCAN as a Redis server does";
 
 impl LockScripts {
-    /// A page of the names in use.
+    /// The call that [`inspection`] takes the answer of.
+    pub(super) fn inspecting(&self, key: &Key) -> Call<'_> {
+        self.call("lock/inspect", &Keys::of(key).all()[..VALUE], &[])
+    }
+
+    /// The call that [`broken`] takes the answer of. It isn't sent again: a second copy would break the lease of the
+    /// next holder.
+    pub(super) fn breaking(&self, key: &Key) -> Call<'_> {
+        let tag = tag(self.servers.settings().kind, key);
+        let channel = broken_channel(key.namespace(), tag);
+        let keys = Keys::of(key);
+        let call = self.call("lock/break", &keys.all()[..VALUE], &[channel.as_bytes()]);
+        call.once()
+    }
+
+    /// A page of the names in use at these servers, of which the cursor says one.
     pub(super) fn list(
         &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: Cursor,
+        servers: &[Arc<Server>],
+        (namespace, prefix): (&Namespace, &str),
+        cursor: &Cursor,
         deadline: &Deadline,
     ) -> Result<Page> {
-        let servers = self.servers.all(deadline);
-        let servers = servers.map_err(|e| self.error(None, e))?;
         let Some(server) = servers.get(cursor.part) else {
             return Ok(Page::default());
         };

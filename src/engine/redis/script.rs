@@ -81,6 +81,11 @@ pub(super) trait Command {
     fn same_connection(&self) -> SameConnection<'_> {
         SameConnection::Any
     }
+
+    /// Whose call it is, among all scripts of this process.
+    fn script_number(&self) -> usize {
+        0
+    }
 }
 
 /// Where a command is for.
@@ -209,11 +214,6 @@ impl Script {
 }
 
 impl Call<'_> {
-    /// Whose call it is, among all scripts of this process.
-    pub(super) fn script_number(&self) -> usize {
-        std::ptr::from_ref(self.script).addr()
-    }
-
     /// The same, but it isn't carried out twice.
     pub(super) fn once(mut self) -> Self {
         self.needs.once = true;
@@ -282,6 +282,10 @@ impl Command for Call<'_> {
 
     fn same_connection(&self) -> SameConnection<'_> {
         self.needs.same_connection
+    }
+
+    fn script_number(&self) -> usize {
+        std::ptr::from_ref(self.script).addr()
     }
 }
 

@@ -229,6 +229,16 @@ impl Server {
                 });
             }
         };
+        self.concluded(connection, value, shortfall)
+    }
+
+    /// What an answer is, after which its connection is idle.
+    pub(super) fn concluded(
+        self: &Arc<Self>,
+        connection: Connection,
+        value: Value,
+        shortfall: Option<Shortfall>,
+    ) -> Result<Answer, Failed<Failure>> {
         let Value::ServerError(error) = value else {
             self.keep(connection);
             return Ok(Answer {

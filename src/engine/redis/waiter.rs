@@ -24,7 +24,7 @@ use crate::engine::heartbeat::{Acquired, Heartbeat, IfTaken, Taken};
 use crate::engine::{Answer, Failed, Grant, Pace, Request, Wait};
 
 /// What all waits of an engine share.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct WaitDeps {
     pub(super) scripts: Arc<LockScripts>,
     pub(super) inbox: Arc<Inbox>,
@@ -32,6 +32,30 @@ pub(super) struct WaitDeps {
     pub(super) clock_skew: Duration,
     /// Wakes the one thread that waits.
     pub(super) bell: Arc<Bell>,
+}
+
+impl WaitDeps {
+    pub(super) fn new(
+        scripts: Arc<LockScripts>,
+        clock_skew: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        WaitDeps {
+            scripts,
+            inbox: Arc::new(Inbox::new()),
+            clock,
+            clock_skew,
+            bell: Arc::default(),
+        }
+    }
+
+    /// The same for another thread.
+    pub(super) fn anew(&self) -> Self {
+        WaitDeps {
+            bell: Arc::default(),
+            ..self.clone()
+        }
+    }
 }
 
 pub(super) struct RedisWait {

@@ -1,237 +1,147 @@
 //! What is done with a lease by a majority. Each change is sent to all servers, and repeated where it has no answer.
 
-use super::{round::Said, shared::Quorum};
+use super::{shared::Quorum, votes::Votes};
 use crate::base::{Deadline, Ending, Result, Token};
 use crate::engine::heartbeat::{Acquired, IfTaken};
-use crate::engine::redis::server::Answer as Reply;
-use crate::engine::redis::{failure::Failure, leases::worst, script::Call};
+use crate::engine::redis::{
+    failure::Failure, leases::worst, script::Call, server::Answer as Reply,
+};
 use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 
-/// What became of a change at each of the servers that have answered.
-#[derive(Default)]
-pub(super) struct Votes {
-    done: Vec<(usize, Done)>,
-    gone: Vec<(usize, Gone)>,
-    /// How many don't have it, which were started a short while ago: it may be lost there, and nowhere else.
-    abstained: usize,
-    /// How many have failed, and why the first of them.
-    failures: usize,
-    failed: Option<Failure>,
+/// What became of a change.
+type Changed = Votes<Done, Gone>;
+
+/// What an owner has, or may have, and by when a change of it is answered.
+#[derive(Clone, Copy)]
+pub(super) struct Held<'a> {
+    pub(super) quorum: &'a Quorum,
+    pub(super) request: Request<'a>,
+    pub(super) deadline: &'a Deadline,
 }
 
-impl Votes {
-    fn fail(&mut self, failure: Failure) {
-        self.failures += 1;
-        self.failed.get_or_insert(failure);
-    }
-
-    fn answered(&self) -> usize {
-        self.done.len() + self.gone.len() + self.abstained
-    }
-}
-
-impl Quorum {
-    pub(super) fn change(
-        &self,
-        request: Request<'_>,
-        change: Change<'_>,
-        deadline: &Deadline,
-    ) -> Result<Outcome> {
+impl<'a> Held<'a> {
+    pub(super) fn change(self, change: Change<'_>) -> Result<Outcome> {
         match change {
-            Change::Adopt { last_used, .. } => self.adopt(request, change, last_used, deadline),
+            Change::Adopt { last_used, .. } => self.adopt(change, last_used),
             // There are no values, and nobody reads.
             Change::Store(_) | Change::Downgrade { .. } => Ok(Outcome::NOT_OWNER),
             Change::GiveAway => Ok(Outcome::DONE),
             Change::Renew | Change::Verify | Change::Release(_) => {
-                let all = 0..self.nodes.all.len();
-                let mut votes = self.votes(request, change, all, deadline);
-                let keeps = matches!(change, Change::Renew | Change::Verify);
-                if keeps && votes.gone.len() <= self.nodes.minority() {
-                    self.take_again(request, &mut votes, deadline);
+                let mut votes = self.changed(change);
+                let keeps = !matches!(change, Change::Release(_));
+                if keeps && !votes.is_no() {
+                    self.take_again(&mut votes);
                 }
-                self.outcome(request, change, votes)
+                self.outcome(change, votes)
             }
         }
     }
 
-    /// Sends a change to some servers, until a majority of all is known to have done it, or can't do it.
-    fn votes(
-        &self,
-        request: Request<'_>,
-        change: Change<'_>,
-        servers: impl IntoIterator<Item = usize>,
-        deadline: &Deadline,
-    ) -> Votes {
-        let (scripts, mut calls) = (self.scripts(), self.no_calls());
-        for at in servers {
-            calls[at] = scripts.changing(request, change);
-        }
-        let meaning = |answer| scripts.outcome(request, change, Ok(answer));
+    /// Sends a change to all, until a majority is known to have done it, or can't do it.
+    fn changed(self, change: Change<'_>) -> Changed {
         // Those are found that have lost it, and asked again; or that have it now, and are to give it back.
-        let is_for_all = matches!(change, Change::Renew | Change::Adopt { .. });
-        let waits_for_all = leaves(change) || is_for_all;
-        self.count(&calls, waits_for_all, deadline, meaning)
+        let is_for_all = matches!(change, Change::Renew | Change::Adopt { .. }) || leaves(change);
+        let call = || self.quorum.scripts().changing(self.request, change);
+        self.sent(call, change, |votes| !is_for_all && votes.is_decided())
     }
 
-    fn no_calls<'a>(&self) -> Vec<Option<Call<'a>>> {
-        self.nodes.all.iter().map(|_| None).collect()
+    /// Raises the counters of all that have the lease to a token.
+    pub(super) fn raise(self, token: Token) -> Changed {
+        let call = || Some(self.quorum.scripts().raising(self.request, token));
+        self.sent(call, Change::Renew, Votes::is_decided)
     }
 
-    /// Counts what each says, until a majority of all servers has said yes, or can't any more.
-    fn count(
-        &self,
-        calls: &[Option<Call<'_>>],
-        waits_for_all: bool,
-        deadline: &Deadline,
-        meaning: impl Fn(Reply) -> Result<Outcome>,
-    ) -> Votes {
-        let (majority, minority) = (self.nodes.majority(), self.nodes.minority());
-        let mut votes = Votes::default();
-        self.nodes.round(calls, deadline, |at, said: Said| {
-            match said.map(&meaning) {
-                Ok(Ok(Outcome::Done(done))) => votes.done.push((at, done)),
-                Ok(Ok(Outcome::Gone(_))) if !self.nodes.all[at].votes() => votes.abstained += 1,
-                Ok(Ok(Outcome::Gone(gone))) => votes.gone.push((at, gone)),
-                Ok(Err(error)) => votes.fail(Failure::Other(error.to_string().into())),
-                Err(failed) => votes.fail(failed.error),
-            }
-            !waits_for_all && (votes.done.len() >= majority || votes.gone.len() > minority)
-        });
+    /// Sends all a call whose answer is that of a change.
+    fn sent(
+        self,
+        call: impl Fn() -> Option<Call<'a>>,
+        change: Change<'_>,
+        is_enough: impl Fn(&Changed) -> bool,
+    ) -> Changed {
+        let meaning = |reply| match self
+            .quorum
+            .scripts()
+            .outcome(self.request, change, Ok(reply))
+        {
+            Ok(Outcome::Done(done)) => Ok(Ok(done)),
+            Ok(Outcome::Gone(gone)) => Ok(Err(gone)),
+            Err(error) => Err(Failure::Other(error.to_string().into())),
+        };
+        let (quorum, mut votes) = (self.quorum, self.quorum.no_votes());
+        quorum.poll(&mut votes, self.deadline, |_| call(), meaning, is_enough);
         votes
     }
 
-    fn outcome(&self, request: Request<'_>, change: Change<'_>, votes: Votes) -> Result<Outcome> {
-        let (majority, minority) = (self.nodes.majority(), self.nodes.minority());
-        let answered = votes.answered();
-        if leaves(change) && answered + votes.failures < self.nodes.all.len() {
-            // It may still have something there.
-            return Err(self.too_few(request.key(), answered, votes.failed));
-        }
+    fn outcome(self, change: Change<'_>, votes: Changed) -> Result<Outcome> {
+        // It may still have something where there is no answer.
+        let is_known = !leaves(change) || votes.is_complete();
         // Where a majority has nothing of it any more it is released.
-        let is_released = matches!(change, Change::Release(_)) && !votes.done.is_empty();
-        if votes.done.len() >= majority {
+        let is_released = matches!(change, Change::Release(_))
+            && !votes.yes.is_empty()
+            && !votes.is_no()
+            && votes.is_majority(votes.answered());
+        if is_known && (votes.is_yes() || is_released) {
             return Ok(Outcome::DONE);
         }
-        if votes.gone.len() > minority {
-            let gone = votes
-                .gone
-                .into_iter()
-                .map(|(_, gone)| Ok(Outcome::Gone(gone)));
-            return worst(gone.collect(), change);
+        if is_known && votes.is_no() {
+            let gone = votes.no.into_iter().map(|(_, gone)| gone);
+            return worst(gone.map(|gone| Ok(Outcome::Gone(gone))).collect(), change);
         }
-        if is_released && answered >= majority {
-            return Ok(Outcome::DONE);
-        }
-        Err(self.too_few(request.key(), answered, votes.failed))
+        Err(self.quorum.too_few(Some(self.request.key()), votes))
     }
 
     /// Asks those servers for the lease again that don't have it: one that only just a majority has is lost with one
     /// server more. While it is valid nobody else has had a majority, so what they grant counts.
-    fn take_again(&self, request: Request<'_>, votes: &mut Votes, deadline: &Deadline) {
-        let (scripts, mut calls) = (self.scripts(), self.no_calls());
-        for (at, gone) in &votes.gone {
-            if *gone == Gone::NotOwner && !votes.done.is_empty() {
-                let call = scripts.acquisition(request, IfTaken::Leave, request.granted);
-                calls[*at] = Some(call);
-            }
-        }
-        if calls.iter().all(Option::is_none) {
+    fn take_again(self, votes: &mut Changed) {
+        if votes.yes.is_empty() {
             return;
         }
-        self.nodes.round(&calls, deadline, |at, said| {
-            let acquired = said.map(|answer| scripts.acquired(request, answer.value));
-            if let Ok(Ok(Acquired::Granted { .. })) = acquired {
-                votes.gone.retain(|(other, _)| *other != at);
-                votes.done.push((at, Done::default()));
-            }
-            false
-        });
-    }
-
-    /// Raises the counters of these servers to a token. Says of how many they have it now.
-    pub(super) fn raise(
-        &self,
-        request: Request<'_>,
-        token: Token,
-        servers: impl IntoIterator<Item = usize>,
-        deadline: &Deadline,
-    ) -> (usize, Option<Gone>) {
-        let (scripts, mut calls) = (self.scripts(), self.no_calls());
-        for at in servers {
-            calls[at] = Some(scripts.raising(request, token));
-        }
-        let votes = self.count(&calls, false, deadline, |answer| {
-            scripts.outcome(request, Change::Renew, Ok(answer))
-        });
-        let broken = votes.gone.into_iter().map(|(_, gone)| gone);
-        (
-            votes.done.len(),
-            broken.into_iter().find(|gone| *gone == Gone::Broken),
-        )
+        let is_lost = |(_, gone): &mut (usize, Gone)| *gone == Gone::NotOwner;
+        let lost: Vec<_> = votes.no.extract_if(.., is_lost).map(|(at, _)| at).collect();
+        let (scripts, request) = (self.quorum.scripts(), self.request);
+        let call = || scripts.acquisition(request, IfTaken::Leave, request.granted);
+        let call = |at| lost.contains(&at).then(call);
+        let meaning = |reply: Reply| match scripts.acquired(request, reply.value) {
+            Ok(Acquired::Granted { .. }) => Ok(Ok(Done::default())),
+            _ => Ok(Err(Gone::NotOwner)),
+        };
+        (self.quorum).poll(votes, self.deadline, call, meaning, |_| false);
     }
 
     /// If too few have it to adopt, what was adopted is released as abandoned.
-    fn adopt(
-        &self,
-        request: Request<'_>,
-        change: Change<'_>,
-        last_used: u64,
-        deadline: &Deadline,
-    ) -> Result<Outcome> {
-        let all = 0..self.nodes.all.len();
-        let votes = self.votes(request, change, all, deadline);
-        let tokens: Vec<_> = votes
-            .done
-            .iter()
-            .filter_map(|(at, done)| Some((*at, done.token?)))
-            .collect();
-        let largest = tokens.iter().map(|(_, token)| *token).reduce(Token::and);
-        if let Some(token) = largest.filter(|_| tokens.len() >= self.nodes.majority()) {
-            let others = tokens.iter().filter(|(_, its)| *its != token);
-            let others: Vec<_> = others.map(|(at, _)| *at).collect();
-            let have = tokens.len() - others.len();
-            if have + self.raise(request, token, others, deadline).0 >= self.nodes.majority() {
-                return Ok(Some(token).into());
-            }
+    fn adopt(self, change: Change<'_>, last_used: u64) -> Result<Outcome> {
+        let mut votes = self.changed(change);
+        let tokens = votes.yes.iter().filter_map(|(_, done)| done.token);
+        let largest = tokens.reduce(Token::and);
+        if let Some(token) = largest
+            && votes.is_yes()
+            && self.raise(token).is_yes()
+        {
+            return Ok(Some(token).into());
         }
-        let outcome = self.outcome(
-            request,
-            change,
-            Votes {
-                done: Vec::new(),
-                ..votes
-            },
-        )?;
+        votes.yes.clear();
+        let outcome = self.outcome(change, votes)?;
         let last_used = largest.map_or(last_used, |token| token.number);
         let release = Release {
             ending: Ending::Panicked { last_used },
             ..Release::UNKNOWN
         };
-        let adopted = tokens.iter().map(|(at, _)| *at);
-        self.votes(request, Change::Release(release), adopted, deadline);
+        self.changed(Change::Release(release));
         Ok(outcome)
     }
 
-    /// Gives back what an owner may have at these servers, and leaves their queues. Says which of them may still get a
-    /// copy of that: they didn't answer, or it was sent again.
-    pub(super) fn give_back(
-        &self,
-        request: Request<'_>,
-        servers: impl IntoIterator<Item = usize>,
-        deadline: &Deadline,
-    ) -> u16 {
-        let (scripts, mut calls, mut silent) = (self.scripts(), self.no_calls(), 0);
-        for at in servers {
-            calls[at] = scripts.changing(request, Change::Release(Release::UNKNOWN));
-            silent |= 1 << at;
-        }
-        self.nodes.round(&calls, deadline, |at, said| {
-            if said.is_ok_and(|answer| !answer.repeated) {
-                silent &= !(1 << at);
-            }
-            silent == 0
-        });
-        silent
+    /// Gives back what the owner may have at servers, and leaves their queues. False if one of them may still get
+    /// a copy of that: it didn't answer, or it was sent again.
+    pub(super) fn give_back(self, may_have: impl Fn(usize) -> bool) -> bool {
+        let (scripts, release) = (self.quorum.scripts(), Change::Release(Release::UNKNOWN));
+        let release = || scripts.changing(self.request, release);
+        let call = |at| may_have(at).then(release).flatten();
+        let meaning = |reply: Reply| Ok(if reply.repeated { Err(()) } else { Ok(()) });
+        let (quorum, mut votes) = (self.quorum, self.quorum.no_votes());
+        let asked = (0..quorum.nodes.len()).filter(|at| may_have(*at)).count();
+        let is_enough = |votes: &Votes<(), ()>| votes.yes.len() == asked;
+        quorum.poll(&mut votes, self.deadline, call, meaning, is_enough);
+        is_enough(&votes)
     }
 }
 

@@ -7,9 +7,10 @@
 //! |---|---|
 //! | `wait.rs` | how an owner comes to a lock: asks all, stands in one queue, makes one token of several |
 //! | `leases.rs` | what is done with a lease, by a majority |
-//! | `operators.rs` | what operators see and do |
+//! | `operators.rs` | the engine, and what operators see and do |
+//! | `votes.rs` | a question to all, and when a majority has said yes or no |
 //! | `round.rs` | commands to several servers at once |
-//! | `nodes.rs`, `shared.rs` | which of them answer, and their clocks; and what all calls share |
+//! | `node.rs`, `shared.rs` | one of the servers; and what all calls share |
 //! | `voter.rs` | since when a server votes, and its clock |
 //!
 //! # Why there is one holder
@@ -32,47 +33,37 @@
 //! that all servers give the same. If they don't, because one has a larger counter, the largest is written to a
 //! majority before the grant is reported. So the next majority has a server with that counter, and its token is larger.
 
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
-use self::nodes::{Node, Nodes};
-use self::{shared::Quorum, wait::QuorumWait};
-use super::server::Server;
-use super::servers::greeting::{check, greet};
-use super::servers::heard::{ask_all, worse};
-use super::settings::{Address, At, Kind, Settings};
+use self::{node::Node, operators::QuorumEngine, shared::Quorum, votes::Votes};
+use super::server::{Answer, Server};
+use super::servers::greeting::{Role, check};
+use super::settings::{Address, Kind, Settings};
 use super::{clock_skew, failure::Failure};
-use crate::base::{
-    Clock, Deadline, Error, Finding, Holder, Inspection, Key, Namespace, Options, Result,
-};
-use crate::engine::net::address::Endpoint;
-use crate::engine::{
-    Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait,
-};
+use crate::base::{Clock, Deadline, Error, Options, Result};
+use crate::engine::net::address::{Endpoint, HostPort};
+use crate::engine::{Failed, url::invalid_url};
 
 mod leases;
-mod nodes;
+mod node;
 mod operators;
 mod round;
 mod shared;
 pub(super) mod voter;
+mod votes;
 mod wait;
-
-#[derive(Debug)]
-pub(super) struct QuorumEngine(Arc<Quorum>);
 
 /// Connects to all servers, of which a majority must answer, and none may be of another kind.
 pub(super) fn open(
     address: &Address,
+    hosts: &[HostPort],
     options: &Options,
     clock: Arc<dyn Clock>,
 ) -> Result<QuorumEngine> {
-    let At::Quorum { hosts } = &address.at else {
-        return Err(invalid(address, "it is no quorum"));
-    };
     let settings = Settings::new(address, options)?;
     if settings.replicas.is_some() {
-        return Err(invalid(address, "a quorum's servers have no min_replicas"));
+        let reason = "a quorum's servers have no min_replicas";
+        return Err(invalid_url(&address.shown, reason));
     }
     // Without one its servers lose nothing when they are started anew.
     if options.ttl > settings.rejoin && !settings.rejoin.is_zero() {
@@ -88,118 +79,32 @@ pub(super) fn open(
     let nodes = hosts.iter().map(|host| {
         let settings = Arc::new(settings.after_fork());
         let server = Server::new(Endpoint::Tcp(host.clone()), settings);
-        let server = server.map_err(|failure| invalid(address, &failure.to_string()))?;
+        let server = server.map_err(|failure| invalid_url(&address.shown, &failure.to_string()))?;
         Ok(Node::new(server))
     });
-    let nodes = Nodes::new(nodes.collect::<Result<_>>()?);
-    greet_majority(&nodes, &settings)?;
-    let skew = clock_skew(address, options)?;
-    Ok(QuorumEngine(Arc::new(Quorum::new(nodes, skew, clock))))
+    let nodes = nodes.collect::<Result<_>>()?;
+    let quorum = Quorum::new(nodes, clock_skew(address, options)?, clock);
+    quorum.greet(&Deadline::after(settings.connect_timeout))?;
+    Ok(QuorumEngine(Arc::new(quorum)))
 }
 
-fn invalid(address: &Address, reason: &str) -> Error {
-    Error::InvalidUrl {
-        url: address.shown.clone(),
-        reason: reason.to_owned(),
-    }
-}
-
-/// For how long those may take to answer that are left when a majority has.
-const OTHERS: Duration = Duration::from_millis(100);
-
-/// Finds out whether a majority lets us in, and whether each that answers is a server that decides for itself.
-fn greet_majority(nodes: &Nodes, settings: &Settings) -> Result<()> {
-    let servers: Vec<_> = nodes.all.iter().map(|node| node.server.clone()).collect();
-    let deadline = Deadline::after(settings.connect_timeout);
-    let answers = ask_all(&servers, &deadline, |server, deadline| {
-        Ok((server.clone(), greet(server, deadline)?))
-    });
-    let (mut greeted, mut failed) = (0, None);
-    let mut until = deadline.clone();
-    while let Some(answer) = answers.next(&until) {
-        match answer {
-            Ok((server, role)) => {
-                check(role, &server, Kind::Quorum)?;
-                if let Some((micros, then)) = server.voter().map(|voter| voter.clock()) {
-                    nodes.saw(micros, then);
-                }
-                greeted += 1;
-                if greeted == nodes.majority() {
-                    until = deadline.within(OTHERS);
-                }
-            }
-            Err(failure) => failed = worse(failed, failure),
+impl Quorum {
+    /// Finds out whether a majority lets us in, and whether each that answers is a server that decides for itself.
+    fn greet(&self, deadline: &Deadline) -> Result<()> {
+        let mut votes: Votes<_, ()> = self.no_votes();
+        let role = |reply: Answer| Ok(Ok(Role::of(&reply.value)));
+        let hello = |_| Some(::redis::cmd("HELLO"));
+        self.poll(&mut votes, deadline, hello, role, |_| false);
+        // One that was reached, but doesn't know HELLO, may have locks all the same.
+        let is_old = |(_, failed): &mut (usize, Failed<Failure>)| {
+            failed.sent && !failed.error.is_of_connection()
+        };
+        let old = votes.failed.extract_if(.., is_old);
+        votes.yes.extend(old.map(|(at, _)| (at, Role::Primary)));
+        for (at, role) in &votes.yes {
+            check(*role, &self.nodes[*at].server, Kind::Quorum)?;
         }
-    }
-    if greeted >= nodes.majority() {
-        return Ok(());
-    }
-    let silent = || Failure::TimedOut("too few of its servers answer".into());
-    let failure = failed.unwrap_or_else(silent);
-    Err(nodes.all[0].scripts.error(None, failure))
-}
-
-impl Engine for QuorumEngine {
-    fn endpoint(&self) -> &str {
-        self.0.scripts().endpoint()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            is_split: true,
-            only_exclusive: true,
-            clock_skew: self.0.clock_skew,
-            ..Capabilities::default()
-        }
-    }
-
-    fn new_wait(&self) -> Box<dyn Wait> {
-        Box::new(QuorumWait::new(self.0.clone()))
-    }
-
-    fn change(
-        &self,
-        request: Request<'_>,
-        change: Change<'_>,
-        deadline: &Deadline,
-    ) -> Result<Outcome> {
-        self.0.change(request, change, deadline)
-    }
-
-    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
-        self.0.inbox.tell_revocations(to);
-    }
-
-    fn diagnose(
-        &self,
-        namespace: &Namespace,
-        options: &Options,
-        deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
-        self.0.diagnose((namespace, options), deadline)
-    }
-
-    fn after_fork(&self) -> Option<Arc<dyn Engine>> {
-        let (nodes, clock) = (self.0.nodes.after_fork(), self.0.clock.clone());
-        let forked = Quorum::new(nodes, self.0.clock_skew, clock);
-        Some(Arc::new(QuorumEngine(Arc::new(forked))))
-    }
-
-    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
-        self.0.inspect(key, deadline)
-    }
-
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page> {
-        self.0.list(namespace, prefix, cursor, deadline)
-    }
-
-    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
-        self.0.break_lock(key, deadline)
+        let is_yes = votes.is_yes().then_some(());
+        is_yes.ok_or_else(|| self.too_few(None, votes))
     }
 }

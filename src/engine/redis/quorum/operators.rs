@@ -1,116 +1,157 @@
-//! What operators see of a name, and do with it: what a majority says.
+//! The engine of a quorum: each call to what does it; and what operators see of a name, and do with it: what a majority
+//! says.
 
-use std::{cmp::Reverse, mem::discriminant, time::Duration};
+use std::sync::{Arc, Weak};
+use std::{cmp::Reverse, collections::BTreeSet, mem::discriminant, time::Duration};
 
 use ::redis::Value;
 
-use super::shared::Quorum;
+use super::{leases::Held, shared::Quorum, votes::Votes, wait::QuorumWait};
 use crate::base::diagnosis::Verdict;
 use crate::base::{
     Deadline, Finding, Holder, Inspection, Key, LockState, Namespace, Options, Result,
 };
-use crate::engine::redis::diagnosis::diagnose;
-use crate::engine::redis::keys::{Keys, VALUE, broken_channel};
 use crate::engine::redis::operators::{broken, inspection};
-use crate::engine::redis::script::Call;
-use crate::engine::{Cursor, Page};
+use crate::engine::redis::server::{Answer as Reply, Server};
+use crate::engine::redis::{diagnosis::diagnose, failure::Failure, script::Call};
+use crate::engine::{
+    Capabilities, Change, Cursor, Engine, Outcome, Page, Request, Revocations, Wait,
+};
 
 /// How far clocks may differ where servers rejoin at once.
 const LEAST_REJOIN: Duration = Duration::from_secs(1);
 
-impl Quorum {
+const FEWER_MAY_FAIL: &str = "while a majority is up locks go on, but fewer of the others may fail";
+
+#[derive(Debug)]
+pub(crate) struct QuorumEngine(pub(super) Arc<Quorum>);
+
+impl Engine for QuorumEngine {
+    fn endpoint(&self) -> &str {
+        self.0.scripts().endpoint()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            is_split: true,
+            only_exclusive: true,
+            clock_skew: self.0.deps.clock_skew,
+            ..Capabilities::default()
+        }
+    }
+
+    fn new_wait(&self) -> Box<dyn Wait> {
+        Box::new(QuorumWait::new(self.0.clone()))
+    }
+
+    fn change(
+        &self,
+        request: Request<'_>,
+        change: Change<'_>,
+        deadline: &Deadline,
+    ) -> Result<Outcome> {
+        let held = Held {
+            quorum: &self.0,
+            request,
+            deadline,
+        };
+        held.change(change)
+    }
+
+    fn tell_revocations(&self, to: Weak<dyn Revocations>) {
+        self.0.deps.inbox.tell_revocations(to);
+    }
+
+    fn after_fork(&self) -> Option<Arc<dyn Engine>> {
+        Some(Arc::new(QuorumEngine(Arc::new(self.0.after_fork()))))
+    }
+
     /// The state and the holders are what a majority shows; the waiters are those of the first server that has some.
-    pub(super) fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
-        let keys = Keys::of(key);
-        let look = || (self.scripts()).call("lock/inspect", &keys.all()[..VALUE], &[]);
-        let seen = self.ask_each(key, look, deadline, |value| inspection(key, value))?;
-        let count = |state: LockState| {
-            let is_so = |one: &&Inspection| discriminant(&one.state) == discriminant(&state);
-            seen.iter().filter(is_so).count()
+    fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
+        let quorum = &*self.0;
+        let look = || quorum.scripts().inspecting(key);
+        let mut seen = quorum.ask_each(key, look, deadline, |value| inspection(key, value))?;
+        let count = |state: &LockState| {
+            let alike = |one: &&Inspection| discriminant(&one.state) == discriminant(state);
+            seen.iter().filter(alike).count()
         };
         let mut states = seen.iter().map(|one| one.state);
-        let state = states.find(|state| count(*state) >= self.nodes.majority());
-        let mut waiters = seen.iter().map(|one| &one.waiters);
+        let state = states.find(|state| count(state) >= quorum.majority());
+        let holders: Vec<_> = seen.iter().map(|one| one.holders.clone()).collect();
+        let first = seen.iter().position(|one| !one.waiters.is_empty());
         Ok(Inspection {
             name: key.name().to_owned(),
             state: state.unwrap_or(LockState::Free),
-            waiters: waiters
-                .find(|all| !all.is_empty())
-                .cloned()
-                .unwrap_or_default(),
             last_token: seen.iter().filter_map(|one| one.last_token).max(),
-            holders: self.of_majority(seen.into_iter().map(|one| one.holders).collect()),
+            waiters: seen.swap_remove(first.unwrap_or(0)).waiters,
+            holders: quorum.of_majority(&holders).into_iter().collect(),
+        })
+    }
+
+    /// Page after page of one server after the other: what a majority has is at each majority. Those that are down are
+    /// passed over.
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: Cursor,
+        deadline: &Deadline,
+    ) -> Result<Page> {
+        let nodes = &self.0.nodes;
+        let Some(node) = nodes.get(cursor.part) else {
+            return Ok(Page::default());
+        };
+        let servers = self.0.servers();
+        let page = node
+            .scripts
+            .list(&servers, (namespace, prefix), &cursor, deadline);
+        page.or_else(|e| {
+            node.failed(&e.to_string());
+            let up = nodes.iter().filter(|node| node.is_up()).count();
+            let nothing = Page {
+                names: Vec::new(),
+                next: cursor.next(0, nodes.len()),
+            };
+            let is_majority_up = up >= self.0.majority();
+            is_majority_up.then_some(nothing).ok_or(e)
         })
     }
 
     /// An owner that is granted the lock at the same time may be broken at some servers, and be let in at the others
-    /// behind that. So while one is shown by some alone, all are told again. No copy is sent by itself: that would
-    /// break the lease of the next holder.
-    pub(super) fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
+    /// behind that. So while one is shown by some alone, all are told again.
+    fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
         const MOST: usize = 3;
-        let keys = Keys::of(key);
-        let channel = broken_channel(key.namespace(), None);
-        let arguments = [channel.as_bytes()];
-        let scripts = self.scripts();
-        let end = || (scripts.call("lock/break", &keys.all()[..VALUE], &arguments)).once();
+        let quorum = &*self.0;
+        let end = || quorum.scripts().breaking(key);
         let mut holders: Vec<Holder> = Vec::new();
         for _ in 0..MOST {
-            let held = self.ask_each(key, end, deadline, broken)?;
-            let is_of_all = held.iter().all(|of_one| of_one.len() == 1) || held.concat().is_empty();
-            for holder in self
-                .of_majority(held.clone())
-                .into_iter()
-                .chain(held.concat())
-            {
+            let held = quorum.ask_each(key, end, deadline, broken)?;
+            let all = held.concat();
+            for holder in quorum.of_majority(&held).into_iter().chain(all.clone()) {
                 let is_known =
                     |known: &Holder| (&known.party, known.token) == (&holder.party, holder.token);
                 if !holders.iter().any(is_known) {
                     holders.push(holder);
                 }
             }
-            if is_of_all {
+            if all.is_empty() || held.iter().all(|of_one| of_one.len() == 1) {
                 break;
             }
         }
         Ok(holders)
     }
 
-    /// The holder that a majority may show, if there is one; of two, which are before and behind a release that is on
-    /// its way, the later one. A server that it asked again has counted another token for it: the usual one is told,
-    /// else the smallest.
-    fn of_majority(&self, shown: Vec<Vec<Holder>>) -> Vec<Holder> {
-        let silent = self.nodes.all.len() - shown.len();
-        let all: Vec<_> = shown.into_iter().flatten().collect();
-        let count = |is_so: &dyn Fn(&Holder) -> bool| all.iter().filter(|one| is_so(one)).count();
-        let parties = |of: &Holder| count(&|one| one.party == of.party);
-        let tokens = |of: &Holder| count(&|one| one.party == of.party && one.token == of.token);
-        let last = |of: &Holder| {
-            all.iter()
-                .filter(|one| one.party == of.party)
-                .map(|one| one.token)
-                .max()
-        };
-        let may_hold = |one: &&Holder| parties(one) + silent >= self.nodes.majority();
-        let rank = |one: &&Holder| (parties(one), last(one), tokens(one), Reverse(one.token));
-        all.iter()
-            .filter(may_hold)
-            .max_by_key(rank)
-            .cloned()
-            .into_iter()
-            .collect()
-    }
-
     /// What is found of each as of a single server; but what one loses when it is started anew, and that it is down, is
     /// no harm here. Clocks give tokens where counters are lost.
-    pub(super) fn diagnose(
+    fn diagnose(
         &self,
-        of: (&Namespace, &Options),
+        namespace: &Namespace,
+        options: &Options,
         deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
-        let nodes = || self.nodes.all.iter();
-        let servers: Vec<_> = nodes().map(|node| node.server.clone()).collect();
-        let mut findings = diagnose((&servers, &[]), self.scripts(), of, deadline)?;
+        let (servers, scripts) = (self.0.servers(), self.0.scripts());
         let rejoin = servers[0].settings().rejoin;
+        let mut findings = diagnose((&servers, &[]), scripts, (namespace, options), deadline)?;
         for finding in &mut findings {
             if finding.check == "persistence" && !rejoin.is_zero() {
                 let found = format!("a server that is started anew grants nothing for {rejoin:?}");
@@ -118,93 +159,76 @@ impl Quorum {
             } else if let Verdict::Weak { consequence, .. } = &mut finding.verdict
                 && finding.check == "servers"
             {
-                *consequence =
-                    "while a majority is up locks go on, but fewer of the others may fail".into();
+                *consequence = FEWER_MAY_FAIL.into();
             }
         }
-        let clocks = servers
-            .iter()
-            .filter_map(|one| Some(one.voter()?.clock_at(self.nodes.began)));
-        let (least, most) = clocks.fold((u64::MAX, 0), |(least, most), one| {
-            (least.min(one), most.max(one))
-        });
-        let apart = Duration::from_micros(most.saturating_sub(least));
-        let found = format!("the servers' clocks are {apart:.0?} apart");
-        let allowed = if rejoin.is_zero() {
-            LEAST_REJOIN
-        } else {
-            rejoin
-        };
-        findings.push(if apart < allowed {
-            Finding::fine("clocks", found)
-        } else {
-            let consequence =
-                "tokens may be smaller than earlier ones when a majority has lost its data";
-            Finding::weak("clocks", found, consequence, "set them by NTP")
-        });
+        findings.push(self.0.clocks(rejoin));
         Ok(findings)
+    }
+}
+
+impl Quorum {
+    fn servers(&self) -> Vec<Arc<Server>> {
+        self.nodes.iter().map(|node| node.server.clone()).collect()
+    }
+
+    /// The holder that a majority may show, if there is one; of two, which are before and behind a release that is on
+    /// its way, the later one. A server that it asked again has counted another token for it: the usual one is told,
+    /// else the smallest.
+    fn of_majority(&self, shown: &[Vec<Holder>]) -> Option<Holder> {
+        let silent = self.nodes.len() - shown.len();
+        let all = shown.concat();
+        let tokens = |of: &Holder| -> Vec<_> {
+            let its = all.iter().filter(|one| one.party == of.party);
+            its.map(|one| one.token).collect()
+        };
+        let rank = |one: &&Holder| {
+            let tokens = tokens(one);
+            let alike = tokens.iter().filter(|token| **token == one.token);
+            let (alike, last) = (alike.count(), tokens.iter().copied().max());
+            (tokens.len(), last, alike, Reverse(one.token))
+        };
+        let may_hold = |one: &&Holder| tokens(one).len() + silent >= self.majority();
+        all.iter().filter(may_hold).max_by_key(rank).cloned()
+    }
+
+    /// How far the servers' clocks are apart.
+    fn clocks(&self, rejoin: Duration) -> Finding {
+        let voters = self.nodes.iter().filter_map(|node| node.server.voter());
+        let clocks = voters.map(|voter| self.tokens.at_first(voter.clock));
+        let clocks: BTreeSet<_> = clocks.collect();
+        let apart = clocks.last().zip(clocks.first());
+        let apart = apart.map_or(0, |(most, least)| most - least);
+        let apart = Duration::from_micros(apart);
+        let found = format!("the servers' clocks are {apart:.0?} apart");
+        let allowed = Some(rejoin).filter(|rejoin| !rejoin.is_zero());
+        if apart < allowed.unwrap_or(LEAST_REJOIN) {
+            return Finding::fine("clocks", found);
+        }
+        let consequence =
+            "tokens may be smaller than earlier ones when a majority has lost its data";
+        Finding::weak("clocks", found, consequence, "set them by NTP")
     }
 
     /// Asks all servers, and waits for each. Gives what they say, in their order.
     fn ask_each<'a, T>(
-        &'a self,
+        &self,
         key: &Key,
         call: impl Fn() -> Call<'a>,
         deadline: &Deadline,
         read: impl Fn(Value) -> Option<T>,
     ) -> Result<Vec<T>> {
-        let calls: Vec<_> = self.nodes.all.iter().map(|_| Some(call())).collect();
-        let (mut said, mut abstained, mut failed) = (Vec::new(), 0, None);
-        self.nodes.round(&calls, deadline, |at, answer| {
-            match answer {
-                // That it has nothing is no news.
-                Ok(_) if !self.nodes.all[at].votes() => abstained += 1,
-                Ok(answer) => said.push((at, read(answer.value))),
-                Err(e) => _ = failed.get_or_insert(e.error),
-            }
-            false
-        });
-        if said.len() + abstained < self.nodes.majority() || said.is_empty() {
-            return Err(self.too_few(key, said.len(), failed));
+        let mut votes: Votes<_, ()> = self.no_votes();
+        let strange = || Failure::Other("it doesn't answer a script as a Redis server does".into());
+        let read = |reply: Reply| read(reply.value).map(Ok).ok_or_else(strange);
+        self.poll(&mut votes, deadline, |_| Some(call()), read, |_| false);
+        let is_majority = votes.is_majority(votes.answered());
+        // That one has nothing which was started a short while ago is no news.
+        votes.yes.retain(|(at, _)| self.nodes[*at].votes());
+        if !is_majority || votes.yes.is_empty() {
+            return Err(self.too_few(Some(key), votes));
         }
-        said.sort_by_key(|(at, _)| *at);
-        let understood = said.into_iter().map(|(_, said)| said);
-        understood
-            .collect::<Option<_>>()
-            .ok_or_else(|| self.scripts().surprised(key))
-    }
-
-    /// Page after page of one server after the other: what a majority has is at each majority. Those that are down are
-    /// passed over.
-    pub(super) fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page> {
-        let Some(node) = self.nodes.all.get(cursor.part) else {
-            return Ok(Page::default());
-        };
-        let (part, at) = (cursor.part, Cursor { part: 0, ..cursor });
-        let page = node.scripts.list(namespace, prefix, at, deadline);
-        let page = page.or_else(|e| {
-            node.failed(&e.to_string());
-            let up = self.nodes.all.iter().filter(|node| node.is_up()).count();
-            if up < self.nodes.majority() {
-                Err(e)
-            } else {
-                Ok(Page::default())
-            }
-        })?;
-        let next = match page.next {
-            Some(next) => Some(Cursor { part, ..next }),
-            None => Some(Cursor {
-                part: part + 1,
-                ..Cursor::default()
-            })
-            .filter(|next| next.part < self.nodes.all.len()),
-        };
-        Ok(Page { next, ..page })
+        votes.yes.sort_by_key(|(at, _)| *at);
+        Ok(votes.yes.into_iter().map(|(_, said)| said).collect())
     }
 }

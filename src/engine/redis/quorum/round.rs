@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use ::redis::Value;
 
-use super::nodes::{Arrival, Arrivals, Node, Nodes, SILENCE};
+use super::node::{Arrival, Arrivals, Node, SILENCE};
+use super::shared::Quorum;
 use crate::base::Deadline;
 use crate::base::sys::channel::{Receiver, unbounded};
 use crate::base::sys::{net, time};
 use crate::engine::Failed;
 use crate::engine::net::slice;
 use crate::engine::redis::connection::{Connection, is_unknown_script};
-use crate::engine::redis::failure::Failure;
-use crate::engine::redis::script::{Call, Command, SameConnection};
-use crate::engine::redis::server::Answer;
+use crate::engine::redis::script::{Command, SameConnection};
+use crate::engine::redis::{failure::Failure, server::Answer};
 
 /// What one server said.
 pub(super) type Said = Result<Answer, Failed<Failure>>;
@@ -29,69 +29,62 @@ const WRITING: Duration = Duration::from_millis(50);
 /// For how long those may take that are still to answer when a majority has.
 const LAST: Duration = Duration::from_millis(100);
 
-struct Round<'a> {
-    nodes: &'a Nodes,
-    calls: &'a [Option<Call<'a>>],
+struct Round<'a, C> {
+    quorum: &'a Quorum,
+    calls: &'a [Option<C>],
     began: Instant,
     deadline: Deadline,
-    flights: Vec<Flight<'a>>,
+    flights: Vec<Flight<'a, C>>,
     /// Connections that are being made.
     arriving: usize,
     arrivals: Option<(Arrivals, Receiver<Arrival>)>,
     /// Which servers may have got a command already, on a connection that failed.
-    repeated: u16,
+    repeated: Vec<usize>,
     said: Vec<(usize, Said)>,
 }
 
 /// A command on its way.
-struct Flight<'a> {
+struct Flight<'a, C> {
     at: usize,
-    call: &'a Call<'a>,
+    call: &'a C,
     connection: Connection,
     is_in_full: bool,
 }
 
-impl Nodes {
+impl Quorum {
     /// Sends each server its call, the first of them last. `hear` is told what each says, and says itself whether that
-    /// is enough.
-    pub(super) fn round(
+    /// is enough. What takes something back goes out to all that can be reached before that.
+    pub(super) fn round<C: Command>(
         &self,
-        calls: &[Option<Call<'_>>],
+        calls: &[Option<C>],
         deadline: &Deadline,
         mut hear: impl FnMut(usize, Said) -> bool,
     ) {
-        let timeout = self.all[0].server.settings().io_timeout;
         let mut round = Round {
-            nodes: self,
+            quorum: self,
             calls,
             began: time::now(),
-            deadline: deadline.within(timeout),
+            deadline: deadline.within(self.nodes[0].server.settings().io_timeout),
             flights: Vec::with_capacity(calls.len()),
             arriving: 0,
             arrivals: None,
-            repeated: 0,
+            repeated: Vec::new(),
             said: Vec::new(),
         };
-        for (at, call) in calls.iter().enumerate().rev() {
-            if let Some(call) = call {
-                round.begin(at, call);
-            }
-        }
+        (0..calls.len()).rev().for_each(|at| round.begin(at));
+        let goes_to_all = calls.iter().flatten().any(takes_back);
         let (mut heard, mut is_enough, mut is_last_look) = (0, false, false);
-        let mut all_of_majority = Some(self.majority());
         loop {
             for (at, said) in round.said.drain(..) {
                 heard += usize::from(said.is_ok());
                 is_enough |= hear(at, said);
             }
+            let is_out = !goes_to_all || round.arriving == 0;
             let is_idle = round.flights.is_empty() && round.arriving == 0;
-            if is_enough && round.is_out() || is_idle || is_last_look {
+            if is_enough && is_out || is_idle || is_last_look {
                 break;
             }
-            if all_of_majority
-                .take_if(|majority| heard >= *majority)
-                .is_some()
-            {
+            if heard >= self.majority() {
                 round.deadline = round.deadline.within(LAST);
             }
             is_last_look = round.deadline.is_over();
@@ -101,82 +94,84 @@ impl Nodes {
     }
 }
 
-impl<'a> Round<'a> {
-    /// Whether no more has to be sent. What takes something back goes out to all that can be reached, and in full to
-    /// those that don't know its script.
-    fn is_out(&self) -> bool {
-        let mut flights = self.flights.iter();
-        let is_known = |flight: &Flight<'_>| {
-            flight.is_in_full || self.node(flight.at).has_script(flight.call.script_number())
-        };
-        !self.takes_back() || self.arriving == 0 && flights.all(is_known)
-    }
+fn takes_back(call: &impl Command) -> bool {
+    matches!(call.same_connection(), SameConnection::TakesBack(_))
+}
 
-    fn takes_back(&self) -> bool {
-        let mut same = self
-            .calls
-            .iter()
-            .flatten()
-            .map(|call| call.same_connection());
-        same.any(|same| matches!(same, SameConnection::TakesBack(_)))
-    }
-
+impl<'a, C: Command> Round<'a, C> {
     fn node(&self, at: usize) -> &'a Arc<Node> {
-        &self.nodes.all[at]
+        &self.quorum.nodes[at]
     }
 
-    fn begin(&mut self, at: usize, call: &'a Call<'a>) {
+    fn begin(&mut self, at: usize) {
+        let Some(call) = &self.calls[at] else { return };
         let node = self.node(at);
         let Some(mut connection) = node.server.usual(call.same_connection(), self.began) else {
             return self.connect(at);
         };
+        let began = self.began;
+        let is_silent = |connection: &Connection| connection.silent_for(began) > SILENCE;
         // Perhaps it has answered, and nobody has read that.
-        let is_silent = |connection: &Connection| connection.silent_for(self.began) > SILENCE;
-        if is_silent(&connection) && !connection.is_in_step() {
-            connection.give_up();
-            return self.connect(at);
+        let is_whole = !is_silent(&connection) || connection.is_in_step();
+        if is_whole && !is_silent(&connection) {
+            return self.send(at, connection);
         }
-        if is_silent(&connection) {
-            connection.give_up();
+        connection.give_up();
+        if is_whole {
             let failure = Failure::TimedOut("it doesn't answer".into());
-            node.server.distrust(&failure, self.began, &self.deadline);
-            node.failed("it doesn't answer");
-            return self.fail(at, failure);
+            node.server.distrust(&failure, began, &self.deadline);
+            node.failed(&failure.to_string());
         }
-        self.send(at, call, connection);
+        self.connect(at);
     }
 
     fn connect(&mut self, at: usize) {
-        let arrivals = match &self.arrivals {
-            Some((arrivals, _)) => Ok(arrivals.clone()),
-            None => net::Waker::new().map(|waker| {
-                let ((to, from), waker) = (unbounded(), Arc::new(waker));
-                let arrivals = Arrivals { to, waker };
-                self.arrivals = Some((arrivals.clone(), from));
-                arrivals
-            }),
-        };
-        let begun = arrivals.map_err(Failure::from);
-        match begun.and_then(|arrivals| self.nodes.connect(at, arrivals)) {
+        let quorum = self.quorum;
+        let begun = self.arrivals().and_then(|arrivals| {
+            let shared = (&quorum.tokens, &quorum.closed);
+            self.node(at).connect(at, shared, arrivals)
+        });
+        match begun {
             Ok(()) => self.arriving += 1,
             Err(failure) => self.fail(at, failure),
         }
     }
 
-    fn send(&mut self, at: usize, call: &'a Call<'a>, mut connection: Connection) {
+    fn arrivals(&mut self) -> Result<Arrivals, Failure> {
+        let arrivals = match self.arrivals.take() {
+            Some(arrivals) => arrivals,
+            None => {
+                let (waker, (to, from)) = (Arc::new(net::Waker::new()?), unbounded());
+                (Arrivals { to, waker }, from)
+            }
+        };
+        Ok(self.arrivals.insert(arrivals).0.clone())
+    }
+
+    fn send(&mut self, at: usize, mut connection: Connection) {
+        let Some(call) = &self.calls[at] else { return };
+        let node = self.node(at);
         if let Err(failure) = connection.check_vote(call) {
-            self.node(at).server.keep(connection);
+            node.server.keep(connection);
             return self.fail(at, failure);
         }
+        // Perhaps nobody reads that the server doesn't know the script.
+        let is_in_full = takes_back(call) && connection.is_first(call.script_number());
+        self.write(Flight {
+            at,
+            call,
+            connection,
+            is_in_full,
+        });
+    }
+
+    fn write(&mut self, mut flight: Flight<'a, C>) {
+        let full = flight.is_in_full.then(|| flight.call.in_full());
+        let packed = full.flatten().unwrap_or_else(|| flight.call.packed());
         let by = self.deadline.within(WRITING);
-        match connection.send(&call.packed(), 1, &by) {
-            Ok(()) => self.flights.push(Flight {
-                at,
-                call,
-                connection,
-                is_in_full: false,
-            }),
-            Err(failure) => self.break_off(at, call, connection, failure),
+        match flight.connection.send(&packed, 1, &by) {
+            Ok(()) => self.flights.push(flight),
+            Err(failure) => self.break_off(flight, failure),
         }
     }
 
@@ -190,76 +185,45 @@ impl<'a> Round<'a> {
             && let Ok((at, made)) = from.try_recv()
         {
             self.arriving -= 1;
-            match (made, &self.calls[at]) {
-                (Ok(connection), Some(call)) => self.send(at, call, connection),
-                (Ok(connection), None) => self.node(at).server.keep(connection),
-                (Err(failure), _) => self.fail(at, failure),
+            match made {
+                Ok(connection) => self.send(at, connection),
+                Err(failure) => self.fail(at, failure),
             }
         }
         for mut flight in std::mem::take(&mut self.flights) {
             match flight.connection.reply_now() {
                 Ok(None) => self.flights.push(flight),
                 Ok(Some(value)) => self.answered(flight, value),
-                Err(failure) => self.break_off(flight.at, flight.call, flight.connection, failure),
+                Err(failure) => self.break_off(flight, failure),
             }
         }
     }
 
-    fn answered(&mut self, mut flight: Flight<'a>, value: Value) {
-        let (is_unknown, script) = (is_unknown_script(&value), flight.call.script_number());
-        self.node(flight.at).told_script(script, !is_unknown);
-        if is_unknown
-            && !flight.is_in_full
-            && let Some(full) = flight.call.in_full()
-        {
+    fn answered(&mut self, mut flight: Flight<'a, C>, value: Value) {
+        if is_unknown_script(&value) && !flight.is_in_full {
+            flight.connection.forget_scripts();
             flight.is_in_full = true;
-            let by = self.deadline.within(WRITING);
-            return match flight.connection.send(&full, 1, &by) {
-                Ok(()) => self.flights.push(flight),
-                Err(failure) => {
-                    self.break_off(flight.at, flight.call, flight.connection, failure);
-                }
-            };
+            return self.write(flight);
         }
         let (at, node) = (flight.at, self.node(flight.at));
-        let Value::ServerError(error) = value else {
-            node.answered();
-            node.server.keep(flight.connection);
-            let answer = Answer {
-                value,
-                repeated: self.is_repeated(at),
-                moved: false,
-                server: node.server.clone(),
-                shortfall: None,
-            };
-            return self.said.push((at, Ok(answer)));
-        };
-        let failure = Failure::from(error);
-        let is_demoted = matches!(failure, Failure::Demoted(_));
-        let sent = self.is_repeated(at) || !is_demoted && !failure.is_refusal();
-        if is_demoted {
-            node.failed(&failure.to_string());
-        } else {
-            node.server.keep(flight.connection);
+        let said = node.server.concluded(flight.connection, value, None);
+        match &said {
+            Err(Failed { error, .. }) if error.is_of_connection() => {
+                node.failed(&error.to_string())
+            }
+            _ => node.answered(),
         }
-        let error = failure.at(&node.server.address());
-        self.said.push((at, Err(Failed { error, sent })));
+        self.say(at, said);
     }
 
     /// A connection failed. The command goes out once more, on a new one.
-    fn break_off(
-        &mut self,
-        at: usize,
-        call: &'a Call<'a>,
-        connection: Connection,
-        failure: Failure,
-    ) {
-        connection.give_up();
-        let node = self.node(at);
+    fn break_off(&mut self, flight: Flight<'a, C>, failure: Failure) {
+        let (at, node) = (flight.at, self.node(flight.at));
+        flight.connection.give_up();
         node.server.distrust(&failure, self.began, &self.deadline);
-        let was_repeated = self.is_repeated(at);
-        self.repeated |= 1 << at;
-        if was_repeated || call.is_once() || !failure.is_of_connection() {
+        let was_repeated = self.repeated.contains(&at);
+        self.repeated.push(at);
+        if was_repeated || flight.call.is_once() || !failure.is_of_connection() {
             node.failed(&failure.to_string());
             self.fail(at, failure);
         } else {
@@ -267,31 +231,37 @@ impl<'a> Round<'a> {
         }
     }
 
-    fn is_repeated(&self, at: usize) -> bool {
-        self.repeated & (1 << at) != 0
+    fn fail(&mut self, at: usize, failure: Failure) {
+        self.say(at, Err(Failed::unsent(failure)));
     }
 
-    fn fail(&mut self, at: usize, failure: Failure) {
-        let sent = self.is_repeated(at);
-        let error = failure.at(&self.node(at).server.address());
-        self.said.push((at, Err(Failed { error, sent })));
+    fn say(&mut self, at: usize, said: Said) {
+        let repeated = self.repeated.contains(&at);
+        let said = match said {
+            Ok(answer) => Ok(Answer { repeated, ..answer }),
+            Err(Failed { error, sent }) => Err(Failed {
+                error: error.at(&self.node(at).server.address()),
+                sent: sent || repeated,
+            }),
+        };
+        self.said.push((at, said));
     }
 
     /// Leaves what isn't answered. A connection is kept for what its owner sends next, or for anything.
     fn end(self) {
         let (is_over, now) = (self.deadline.is_over(), time::now());
         for flight in self.flights {
-            let node = &self.nodes.all[flight.at];
-            let same = flight.call.same_connection();
-            if flight.connection.silent_for(now) > SILENCE {
+            let (connection, same) = (flight.connection, flight.call.same_connection());
+            let node = &self.quorum.nodes[flight.at];
+            if connection.silent_for(now) > SILENCE {
                 node.failed("it doesn't answer");
             }
             if is_over {
                 let failure = Failure::TimedOut("no answer in time".into());
                 node.server
-                    .leave(flight.connection, same, &failure, &self.deadline);
+                    .leave(connection, same, &failure, &self.deadline);
             } else {
-                node.server.keep_behind(flight.connection, same);
+                node.server.keep_behind(connection, same);
             }
         }
     }

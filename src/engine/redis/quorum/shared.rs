@@ -3,63 +3,69 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::nodes::Nodes;
-use crate::base::{Clock, Error, Key};
+use super::{node::Node, voter::TokenClock};
+use crate::base::{Cancel, Clock};
 use crate::engine::contended::Contended;
-use crate::engine::redis::lock_scripts::LockScripts;
-use crate::engine::redis::{failure::Failure, inbox::Inbox, waiter::WaitDeps};
+use crate::engine::redis::{lock_scripts::LockScripts, waiter::WaitDeps};
 
-/// What all calls share.
 #[derive(Debug)]
 pub(super) struct Quorum {
-    pub(super) nodes: Nodes,
-    pub(super) inbox: Arc<Inbox>,
+    /// In the order of the URL.
+    pub(super) nodes: Vec<Arc<Node>>,
+    /// With the scripts of the first server, which are the same for all.
+    pub(super) deps: WaitDeps,
     /// In these the line's server is asked before the others.
     pub(super) contended: Contended,
-    pub(super) clock_skew: Duration,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) tokens: TokenClock,
+    /// Set when nothing of it is used any more.
+    pub(super) closed: Cancel,
 }
 
 impl Quorum {
-    pub(super) fn new(nodes: Nodes, clock_skew: Duration, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(nodes: Vec<Arc<Node>>, clock_skew: Duration, clock: Arc<dyn Clock>) -> Self {
+        let scripts = nodes[0].scripts.clone();
         Quorum {
             nodes,
-            inbox: Arc::new(Inbox::new()),
+            deps: WaitDeps::new(scripts, clock_skew, clock),
             contended: Contended::default(),
-            clock_skew,
-            clock,
+            tokens: TokenClock::new(),
+            closed: Cancel::default(),
         }
     }
 
-    /// What builds the scripts, which are the same for all servers.
-    pub(super) fn scripts(&self) -> &Arc<LockScripts> {
-        &self.nodes.all[0].scripts
+    /// The same for a child that was forked off, without its parent's connections.
+    pub(super) fn after_fork(&self) -> Self {
+        let nodes = self.nodes.iter().map(|node| node.after_fork()).collect();
+        let mut forked = Quorum::new(nodes, self.deps.clock_skew, self.deps.clock.clone());
+        forked.tokens = self.tokens.clone();
+        forked
+    }
+
+    pub(super) fn scripts(&self) -> &LockScripts {
+        &self.deps.scripts
     }
 
     /// How a waiter waits at one of the servers.
-    pub(super) fn wait_deps(&self, at: usize) -> WaitDeps {
-        WaitDeps {
-            scripts: self.nodes.all[at].scripts.clone(),
-            inbox: self.inbox.clone(),
-            clock: self.clock.clone(),
-            clock_skew: self.clock_skew,
-            bell: Arc::default(),
-        }
+    pub(super) fn deps_at(&self, at: usize) -> WaitDeps {
+        let mut deps = self.deps.anew();
+        deps.scripts = self.nodes[at].scripts.clone();
+        deps
     }
 
-    /// The error of a call that too few servers have answered.
-    pub(super) fn too_few(&self, key: &Key, answered: usize, first: Option<Failure>) -> Error {
-        if let Some(failure @ (Failure::Denied(_) | Failure::Conflict(_) | Failure::Other(_))) =
-            first
-        {
-            return self.scripts().error(Some(key), failure);
-        }
-        let (all, why) = (
-            self.nodes.all.len(),
-            first.map(|failure| failure.to_string()),
-        );
-        let why = why.map_or(String::new(), |why| format!(" ({why})"));
-        let cause = format!("{answered} of {all} servers have answered, and a majority must{why}");
-        self.scripts().unavailable(key, cause)
+    /// How many servers are a majority.
+    pub(super) fn majority(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+
+    /// The first that is up: waiters stand in its queue. Where none is, the first.
+    pub(super) fn line(&self) -> usize {
+        let first = self.nodes.iter().position(|node| node.is_up());
+        first.unwrap_or(0)
+    }
+}
+
+impl Drop for Quorum {
+    fn drop(&mut self) {
+        self.closed.set();
     }
 }

@@ -1,8 +1,11 @@
-//! What a server of a quorum says of itself when a connection to it begins.
+//! What a server of a quorum says of itself when a connection to it begins: since when it votes, and its clock, from
+//! which tokens are made.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ::redis::Value;
+use ::redis::{FromRedisValue, Value};
 
 use crate::base::sys::time;
 use crate::engine::net::address::number;
@@ -15,7 +18,7 @@ pub(crate) struct Voter {
     /// It may have lost leases when it was started. Until then the longest of them are over.
     votes_from: Instant,
     /// Its clock, in microseconds, and when that was read.
-    clock: (u64, Instant),
+    pub(super) clock: (u64, Instant),
 }
 
 impl Voter {
@@ -42,9 +45,11 @@ impl Voter {
         // The difference of two clocks, each in whole seconds: it may have run for a second less.
         let uptime: u64 = uptime.ok_or_else(strange)?;
         let uptime = Duration::from_secs(uptime.saturating_sub(1));
+        let clock = <(u32, u32)>::from_redis_value(clock).map_err(|_| strange())?;
+        let (seconds, micros): (u64, u64) = (clock.0.into(), clock.1.into());
         Ok(Voter {
             votes_from: now + rejoin.saturating_sub(uptime),
-            clock: (micros(&clock).ok_or_else(strange)?, now),
+            clock: (seconds * 1_000_000 + micros, now),
         })
     }
 
@@ -52,24 +57,42 @@ impl Voter {
     pub(crate) fn votes(&self) -> bool {
         self.votes_from <= time::now()
     }
-
-    /// What its clock was at a time before that, if it has run as ours.
-    pub(super) fn clock_at(&self, earlier: Instant) -> u64 {
-        let passed = self.clock.1.saturating_duration_since(earlier).as_micros();
-        (self.clock.0).saturating_sub(passed.try_into().unwrap_or(u64::MAX))
-    }
-
-    pub(super) fn clock(&self) -> (u64, Instant) {
-        self.clock
-    }
 }
 
-/// The answer to TIME.
-fn micros(time: &Value) -> Option<u64> {
-    let Value::Array(parts) = time else {
-        return None;
-    };
-    let mut parts = parts.iter().map(|part| number::<u64>(text_of(part)?));
-    let (seconds, micros) = (parts.next()??, parts.next()??);
-    seconds.checked_mul(1_000_000)?.checked_add(micros)
+/// What the next token is no smaller than: the most that a server's clock or a token was, and the time since.
+#[derive(Clone, Debug)]
+pub(super) struct TokenClock {
+    began: Instant,
+    /// The most that it was when this began, as far as that is known, in microseconds.
+    most: Arc<AtomicU64>,
+}
+
+impl TokenClock {
+    pub(super) fn new() -> Self {
+        TokenClock {
+            began: time::now(),
+            most: Arc::default(),
+        }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        let most = self.most.load(Ordering::Relaxed);
+        most.saturating_add(self.passed(time::now()))
+    }
+
+    /// A server's clock was that far then, in microseconds, or a token that large was granted.
+    pub(super) fn saw(&self, clock: (u64, Instant)) {
+        let at_first = self.at_first(clock);
+        self.most.fetch_max(at_first, Ordering::Relaxed);
+    }
+
+    /// What a clock was when this began, if it has run as ours.
+    pub(super) fn at_first(&self, (micros, then): (u64, Instant)) -> u64 {
+        micros.saturating_sub(self.passed(then))
+    }
+
+    fn passed(&self, then: Instant) -> u64 {
+        let passed = then.saturating_duration_since(self.began).as_micros();
+        passed.try_into().unwrap_or(u64::MAX)
+    }
 }

@@ -12,13 +12,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{nodes::SILENCE, round::Said as Reply, shared::Quorum};
+use super::{leases::Held, node::SILENCE, shared::Quorum, votes::Votes};
 use crate::base::{BootInstant, Deadline, Token, sys::time};
-use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
-use crate::engine::redis::lock_scripts::LockScripts;
-use crate::engine::redis::servers::heard::worse;
-use crate::engine::redis::{failure::Failure, waiter::RedisWait};
-use crate::engine::{Answer, Failed, Grant, Pace, Request, Wait};
+use crate::engine::heartbeat::{Acquired, IfTaken};
+use crate::engine::redis::{failure::Failure, server::Answer as Reply, waiter::RedisWait};
+use crate::engine::{Answer, Failed, Gone, Grant, Pace, Request, Wait};
 
 pub(super) struct QuorumWait {
     quorum: Arc<Quorum>,
@@ -41,29 +39,8 @@ enum Place {
     First(u64, u32),
 }
 
-/// What one server says to a question.
-enum Said {
-    Granted(Token),
-    Taken(Taken),
-    Broken,
-    Failed(Failed<Failure>),
-}
-
 /// What all servers say, as far as they have answered.
-struct Poll {
-    said: Vec<Option<Said>>,
-    majority: usize,
-}
-
-/// One question, and when it was sent.
-struct Question<'a, 'p> {
-    request: Request<'a>,
-    pace: Option<&'a mut Pace<'p>>,
-    deadline: &'a Deadline,
-    since: BootInstant,
-    /// Whether the owner enters the queue of the line's server if the lock is taken.
-    is_queued: bool,
-}
+type Poll = Votes<Token, Acquired>;
 
 impl Wait for QuorumWait {
     fn ask(
@@ -72,30 +49,27 @@ impl Wait for QuorumWait {
         mut pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
     ) -> Result<Answer, Failed> {
+        let quorum = &*self.quorum.clone();
+        let held = Held {
+            quorum,
+            request,
+            deadline,
+        };
         if self.is_spent {
-            return Ok(self.spent(request, deadline));
+            return Ok(self.spent(held));
         }
-        self.choose_line();
-        if self.asks_line_first(request) {
-            let within = deadline.within((request.ttl / 4).max(SILENCE));
-            match self.wait.ask(request, pace.as_deref_mut(), &within) {
-                Ok(Answer::Granted(grant)) => {
-                    if matches!(self.place, Place::Outside) {
-                        // It was free.
-                        self.quorum.contended.remove(request.claim);
-                    }
-                    self.is_first(grant.token.number);
-                    self.at_line = Some(grant);
-                }
-                Ok(Answer::Broken) => return Ok(self.spent(request, deadline)),
-                Ok(taken) => {
-                    self.place = Place::InLine;
-                    return Ok(taken);
-                }
-                Err(failed) => self.line_failed(failed, deadline)?,
-            }
+        if matches!(self.place, Place::Outside) && self.line != quorum.line() {
+            self.stand_at(quorum.line());
         }
-        self.ask_all(request, pace, deadline)
+        let is_line_first = match self.place {
+            Place::Outside => quorum.contended.has(request.claim),
+            Place::InLine => true,
+            Place::First(..) => false,
+        };
+        if is_line_first && let Some(answer) = self.ask_line(held, pace.as_deref_mut())? {
+            return Ok(answer);
+        }
+        self.ask_all(held, pace)
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
@@ -108,8 +82,7 @@ impl Wait for QuorumWait {
             let pause = pace.next_pause().min(request.ttl / 3).min(short);
             pace.until.sleep(pause);
         } else if let Some(grant) = self.wait.wait(request, pace) {
-            self.is_first(grant.token.number);
-            self.at_line = Some(grant);
+            self.is_first(grant.token.number, Some(grant));
         }
         None
     }
@@ -117,9 +90,9 @@ impl Wait for QuorumWait {
 
 impl QuorumWait {
     pub(super) fn new(quorum: Arc<Quorum>) -> Self {
-        let line = quorum.nodes.line();
+        let line = quorum.line();
         QuorumWait {
-            wait: RedisWait::new(quorum.wait_deps(line), false),
+            wait: RedisWait::new(quorum.deps_at(line), false),
             quorum,
             line,
             place: Place::Outside,
@@ -129,292 +102,224 @@ impl QuorumWait {
         }
     }
 
-    /// Outside, the line is that of the first server that is up.
-    fn choose_line(&mut self) {
-        let line = self.quorum.nodes.line();
-        if matches!(self.place, Place::Outside) && line != self.line {
-            self.stand_at(line);
-        }
-    }
-
     fn stand_at(&mut self, line: usize) {
-        self.wait = RedisWait::new(self.quorum.wait_deps(line), false);
+        self.wait = RedisWait::new(self.quorum.deps_at(line), false);
         (self.line, self.place, self.at_line) = (line, Place::Outside, None);
     }
 
-    fn is_first(&mut self, token: u64) {
-        self.quorum.nodes.saw(token, time::now());
-        self.place = match self.place {
-            Place::First(_, questions) => Place::First(token, questions),
-            Place::Outside | Place::InLine => Place::First(token, 0),
+    /// The line's server has granted it, and needn't be asked again where that is known by a grant.
+    fn is_first(&mut self, token: u64, at_line: Option<Grant>) {
+        self.quorum.tokens.saw((token, time::now()));
+        let questions = match self.place {
+            Place::First(_, questions) => questions,
+            Place::Outside | Place::InLine => 0,
         };
+        (self.place, self.at_line) = (Place::First(token, questions), at_line);
     }
 
-    fn asks_line_first(&self, request: Request<'_>) -> bool {
-        match self.place {
-            Place::InLine => true,
-            Place::First(..) => false,
-            Place::Outside => self.quorum.contended.has(request.claim),
+    /// Asks the line's server alone. Without an answer all have to be asked: it has let the owner in, or it fails, and
+    /// the owner goes to the next that is up.
+    fn ask_line(
+        &mut self,
+        held: Held<'_>,
+        pace: Option<&mut Pace<'_>>,
+    ) -> Result<Option<Answer>, Failed> {
+        let (request, deadline) = (held.request, held.deadline);
+        let within = deadline.within((request.ttl / 4).max(SILENCE));
+        match self.wait.ask(request, pace, &within) {
+            Ok(Answer::Granted(grant)) => {
+                if matches!(self.place, Place::Outside) {
+                    // It was free.
+                    self.quorum.contended.remove(request.claim);
+                }
+                self.is_first(grant.token.number, Some(grant));
+            }
+            Ok(Answer::Broken) => return Ok(Some(self.spent(held))),
+            Ok(taken) => {
+                self.place = Place::InLine;
+                return Ok(Some(taken));
+            }
+            Err(failed) => {
+                let mut nodes = self.quorum.nodes.iter().enumerate();
+                let next = nodes.find(|(at, node)| *at != self.line && node.is_up());
+                // It may only have had too little time.
+                let Some((next, _)) = next.filter(|_| !deadline.is_over()) else {
+                    return Err(failed);
+                };
+                self.may_have_left |= failed.sent;
+                self.stand_at(next);
+            }
         }
-    }
-
-    /// The line's server doesn't answer: the owner goes to the next, if that is up.
-    fn line_failed(&mut self, failed: Failed, deadline: &Deadline) -> Result<(), Failed> {
-        if deadline.is_over() {
-            // It may only have had too little time.
-            return Err(failed);
-        }
-        let nodes = &self.quorum.nodes;
-        if nodes.all[self.line].votes() {
-            nodes.all[self.line].pass_over(&failed.error.to_string());
-        }
-        let next = nodes.line();
-        let is_lasting = next == self.line;
-        self.may_have_left |= failed.sent;
-        self.stand_at(next);
-        if is_lasting { Err(failed) } else { Ok(()) }
+        Ok(None)
     }
 
     fn ask_all(
         &mut self,
-        request: Request<'_>,
+        held: Held<'_>,
         mut pace: Option<&mut Pace<'_>>,
-        deadline: &Deadline,
     ) -> Result<Answer, Failed> {
-        let (scripts, nodes) = (self.quorum.scripts().clone(), &self.quorum.nodes);
-        let tokens_from = Some(match self.place {
-            Place::First(token, _) => token,
-            Place::Outside | Place::InLine => nodes.time(),
-        });
-        let inbox = self.wait.inbox(request);
-        let if_taken = self
-            .wait
-            .if_taken(request, pace.as_deref_mut(), inbox.as_ref());
-        let at_line = self.at_line.take();
-        let call = |at| match at == self.line {
-            true if at_line.is_some() => None,
-            true => Some(scripts.acquisition(request, if_taken, tokens_from)),
-            false => Some(scripts.acquisition(request, IfTaken::Leave, tokens_from)),
-        };
-        let calls: Vec<_> = (0..nodes.all.len()).map(call).collect();
-        // Read before sending: no server's lease starts earlier than this.
-        let since = self.quorum.clock.now();
-        let question = Question {
-            request,
-            pace,
-            deadline,
-            since: (at_line.as_ref()).map_or(since, |grant| grant.since.min(since)),
-            is_queued: matches!(if_taken, IfTaken::Wait { .. }),
-        };
-        let mut poll = Poll::new(calls.len());
-        poll.said[self.line] = at_line.map(|grant| Said::Granted(grant.token));
-        nodes.round(&calls, deadline, |at, reply| {
-            poll.hear(at, meaning(&scripts, request, reply))
-        });
-        drop((calls, inbox));
-        self.decide(poll, question)
-    }
-
-    fn decide(&mut self, poll: Poll, question: Question<'_, '_>) -> Result<Answer, Failed> {
-        let (request, deadline) = (question.request, question.deadline);
-        if poll
-            .said
-            .iter()
-            .any(|said| matches!(said, Some(Said::Broken)))
-        {
-            return Ok(self.spent(request, deadline));
+        let inbox = self.wait.inbox(held.request);
+        let if_taken = (self.wait).if_taken(held.request, pace.as_deref_mut(), inbox.as_ref());
+        let is_queued = matches!(if_taken, IfTaken::Wait { .. });
+        let (poll, since) = self.poll(held, if_taken);
+        if poll.no.iter().any(|(_, no)| *no == Acquired::Broken) {
+            return Ok(self.spent(held));
         }
         let line = poll.line().unwrap_or(self.line);
-        if poll.grants() >= poll.majority && poll.has_granted(line) {
-            return self.granted(&poll, &question);
+        if poll.is_yes() && poll.yes_of(line).is_some() {
+            return self.granted(held, &poll, since);
         }
-        let answered = poll.grants() + poll.refusals();
-        if answered < poll.majority {
-            self.give_back(request, poll.all_that_may_have(), deadline);
-            self.stand_at(self.quorum.nodes.line());
-            let error = self
-                .quorum
-                .too_few(request.key(), answered, poll.into_failure());
+        if !poll.is_majority(poll.answered()) {
+            self.give_back(held, |at| poll.may_have(at));
+            self.stand_at(self.quorum.line());
+            let error = held.quorum.too_few(Some(held.request.key()), poll);
             return Err(Failed::sent(error));
         }
-        Ok(self.taken(line, poll, question))
+        Ok(self.taken(held, pace, (line, poll), (since, is_queued)))
+    }
+
+    /// Asks all servers, but the line's where that has just let the owner in. Says since when the owner has what it is
+    /// granted.
+    fn poll(&mut self, held: Held<'_>, if_taken: IfTaken<'_>) -> (Poll, BootInstant) {
+        let (quorum, request, line) = (held.quorum, held.request, self.line);
+        let tokens_from = match self.place {
+            Place::First(token, _) => token,
+            Place::Outside | Place::InLine => quorum.tokens.now(),
+        };
+        let mut poll: Poll = quorum.no_votes();
+        // Read before sending: no server's lease starts earlier than this, but that of the line's server may.
+        let mut since = quorum.deps.clock.now();
+        if let Some(grant) = self.at_line.take() {
+            since = grant.since;
+            poll.yes.push((line, grant.token));
+        }
+        let is_known = !poll.yes.is_empty();
+        let call = |at| {
+            let if_taken = if at == line { if_taken } else { IfTaken::Leave };
+            let call = || (quorum.scripts()).acquisition(request, if_taken, Some(tokens_from));
+            (at != line || !is_known).then(call)
+        };
+        let meaning = |reply: Reply| match quorum.scripts().acquired(request, reply.value) {
+            Ok(Acquired::Granted { token, .. }) => Ok(Ok(token)),
+            Ok(refusal) => Ok(Err(refusal)),
+            Err(strange) => Err(Failure::Other(strange.error.to_string().into())),
+        };
+        quorum.poll(&mut poll, held.deadline, call, meaning, Poll::is_enough);
+        (poll, since)
     }
 
     /// A majority has granted it. Its token is the largest, which a majority must have.
-    fn granted(&mut self, poll: &Poll, question: &Question<'_, '_>) -> Result<Answer, Failed> {
-        let (quorum, request, deadline) = (&self.quorum, question.request, question.deadline);
-        let tokens: Vec<_> = poll.tokens().collect();
+    fn granted(
+        &mut self,
+        held: Held<'_>,
+        poll: &Poll,
+        since: BootInstant,
+    ) -> Result<Answer, Failed> {
         let token = poll.token();
-        quorum.nodes.saw(token.number, time::now());
-        let others = tokens.iter().filter(|(_, its)| *its != token);
-        let others: Vec<_> = others.map(|(at, _)| *at).collect();
-        let have = tokens.len() - others.len();
-        if have < poll.majority {
-            let (raised, broken) = quorum.raise(request, token, others, deadline);
-            if broken.is_some() {
-                return Ok(self.spent(request, deadline));
+        held.quorum.tokens.saw((token.number, time::now()));
+        let have = poll.yes.iter().filter(|(_, its)| *its == token).count();
+        if !poll.is_majority(have) {
+            let raised = held.raise(token);
+            if raised.no.iter().any(|(_, gone)| *gone == Gone::Broken) {
+                return Ok(self.spent(held));
             }
-            if have + raised < poll.majority {
+            if !raised.is_yes() {
                 // It has it, and asks again.
-                let error = quorum.too_few(request.key(), have + raised, None);
+                let error = held.quorum.too_few(Some(held.request.key()), raised);
                 return Err(Failed::sent(error));
             }
         }
         Ok(Answer::Granted(Grant {
             token,
             value: None,
-            since: question.since,
+            since,
         }))
     }
 
     /// Others have it at so many servers that no majority is left. The owner gives back what it has, but for its place
     /// in the line.
-    fn taken(&mut self, line: usize, mut poll: Poll, question: Question<'_, '_>) -> Answer {
-        let (request, deadline, waits) =
-            (question.request, question.deadline, question.pace.is_some());
-        let has_moved = line != self.line;
-        let old_line = has_moved.then_some(self.line);
-        let others = poll
-            .all_that_may_have()
-            .filter(|at| !(waits && *at == line));
-        let others: Vec<_> = others.chain(old_line).collect();
-        self.give_back(request, others.into_iter(), deadline);
+    fn taken(
+        &mut self,
+        held: Held<'_>,
+        pace: Option<&mut Pace<'_>>,
+        (line, poll): (usize, Poll),
+        (since, mut is_queued): (BootInstant, bool),
+    ) -> Answer {
+        let (waits, old_line) = (pace.is_some(), self.line);
+        let has_moved = line != old_line;
+        self.give_back(held, |at| match at {
+            _ if at == line => !waits && poll.may_have(at),
+            _ => at == old_line || poll.may_have(at),
+        });
         if has_moved {
             self.stand_at(line);
         }
-        self.quorum.contended.insert(request.claim);
-        let (is_queued, holder) = match poll.said[line].take() {
-            Some(Said::Granted(token)) if waits => {
-                self.is_first(token.number);
-                (true, None)
-            }
-            Some(Said::Taken(taken)) => {
-                self.place = Place::InLine;
-                let server = self.quorum.nodes.all[line].server.clone();
-                let is_queued = question.is_queued && !has_moved;
-                let asked = (question.since, is_queued);
-                let holder = self.wait.answered(asked, taken, server, question.pace);
-                (is_queued, holder)
-            }
-            _ => (false, None),
-        };
-        // Its caller leaves everywhere when it gives up.
-        let may_have_some = self.may_have_left || self.is_spent;
+        held.quorum.contended.insert(held.request.claim);
+        let mut holder = None;
+        if let Some(token) = poll.yes_of(line).filter(|_| waits) {
+            self.is_first(token.number, None);
+            is_queued = true;
+        } else if let Some((_, Acquired::Taken(taken))) =
+            poll.no.into_iter().find(|(at, _)| *at == line)
+        {
+            self.place = Place::InLine;
+            is_queued &= !has_moved;
+            let server = held.quorum.nodes[line].server.clone();
+            holder = (self.wait).answered((since, is_queued), taken, server, pace);
+        } else {
+            is_queued = false;
+        }
         Answer::Taken {
-            is_queued: is_queued || may_have_some,
+            // Its caller leaves everywhere when it gives up.
+            is_queued: is_queued || self.may_have_left || self.is_spent,
             holder,
         }
     }
 
     /// Gives back what the owner may have at these servers.
-    fn give_back(
-        &mut self,
-        request: Request<'_>,
-        servers: impl Iterator<Item = usize>,
-        deadline: &Deadline,
-    ) {
-        let mut servers = servers.peekable();
-        if servers.peek().is_some() {
-            self.is_spent |= self.quorum.give_back(request, servers, deadline) != 0;
-        }
+    fn give_back(&mut self, held: Held<'_>, may_have: impl Fn(usize) -> bool) {
+        self.is_spent |= !held.give_back(may_have);
     }
 
     /// The owner was broken. It gives back the rest.
-    fn spent(&mut self, request: Request<'_>, deadline: &Deadline) -> Answer {
+    fn spent(&mut self, held: Held<'_>) -> Answer {
         self.is_spent = true;
-        let all = 0..self.quorum.nodes.all.len();
-        self.quorum.give_back(request, all, deadline);
+        held.give_back(|_| true);
         Answer::Broken
     }
 }
 
 impl Poll {
-    fn new(servers: usize) -> Self {
-        Poll {
-            said: (0..servers).map(|_| None).collect(),
-            majority: servers / 2 + 1,
-        }
-    }
-
-    /// Whether it is enough. Where the lock is taken, all that was granted has to be known.
-    fn hear(&mut self, at: usize, said: Said) -> bool {
-        self.said[at] = Some(said);
-        let has_failed = |said: &&Option<Said>| matches!(said, Some(Said::Failed(_)));
-        let line = self.said.iter().find(|said| !has_failed(said));
-        let is_line_in = matches!(line, Some(Some(Said::Granted(_))));
-        let is_all = self.said.iter().all(Option::is_some);
+    /// Where the lock is taken, all that was granted has to be known.
+    fn is_enough(&self) -> bool {
+        let has_failed = |at: &usize| self.failed.iter().any(|(failed, _)| failed == at);
+        let line = (0..self.of).find(|at| !has_failed(at));
+        let is_line_in = line.is_some_and(|line| self.yes_of(line).is_some());
         // Whether the holder before has left it is known for certain when all have answered.
-        let is_clear = || self.tokens().all(|(_, token)| !token.abandoned);
-        is_all || is_line_in && self.grants() >= self.majority && is_clear()
+        let is_clear = || self.yes.iter().all(|(_, token)| !token.abandoned);
+        self.is_complete() || is_line_in && self.is_yes() && is_clear()
     }
 
     /// The one token of all that granted it: no smaller than any. The holder before has left the lock if it may have
     /// left it at a majority. Less than that had it only in passing, or have missed its release.
     fn token(&self) -> Token {
-        let largest = self.tokens().map(|(_, token)| token.number).max();
-        let left = self.tokens().filter(|(_, token)| token.abandoned).count();
-        let silent = self.said.len() - self.grants();
+        let largest = self.yes.iter().map(|(_, token)| token.number).max();
+        let left = self.yes.iter().filter(|(_, token)| token.abandoned).count();
+        let silent = self.of - self.yes.len();
         let number = largest.unwrap_or(0);
-        Token::of_class(number, left > 0 && left + silent >= self.majority)
+        Token::of_class(number, left > 0 && self.is_majority(left + silent))
     }
 
     /// The first that has answered.
     fn line(&self) -> Option<usize> {
-        let has_answered = |said: &Option<Said>| !matches!(said, None | Some(Said::Failed(_)));
-        self.said.iter().position(has_answered)
+        let granted = self.yes.iter().map(|(at, _)| *at);
+        granted.chain(self.no.iter().map(|(at, _)| *at)).min()
     }
 
-    fn tokens(&self) -> impl Iterator<Item = (usize, Token)> {
-        let all = self.said.iter().enumerate();
-        all.filter_map(|(at, said)| match said {
-            Some(Said::Granted(token)) => Some((at, *token)),
-            _ => None,
-        })
-    }
-
-    fn grants(&self) -> usize {
-        self.tokens().count()
-    }
-
-    fn refusals(&self) -> usize {
-        let is_taken = |said: &&Option<Said>| matches!(said, Some(Said::Taken(_)));
-        self.said.iter().filter(is_taken).count()
-    }
-
-    fn has_granted(&self, at: usize) -> bool {
-        matches!(self.said[at], Some(Said::Granted(_)))
-    }
-
-    /// The servers at which the owner has the lock, or may have it.
-    fn all_that_may_have(&self) -> impl Iterator<Item = usize> {
-        let all = self.said.iter().enumerate();
-        let may_have = |said: &Option<Said>| match said {
-            None | Some(Said::Granted(_)) => true,
-            Some(Said::Failed(failed)) => failed.sent,
-            Some(Said::Taken(_) | Said::Broken) => false,
-        };
-        all.filter(move |(_, said)| may_have(said))
-            .map(|(at, _)| at)
-    }
-
-    fn into_failure(self) -> Option<Failure> {
-        let failed = self.said.into_iter().filter_map(|said| match said {
-            Some(Said::Failed(failed)) => Some(failed.error),
-            _ => None,
-        });
-        failed.fold(None, worse)
-    }
-}
-
-/// What an answer to a question means.
-fn meaning(scripts: &LockScripts, request: Request<'_>, reply: Reply) -> Said {
-    match reply.map(|answer| scripts.acquired(request, answer.value)) {
-        Ok(Ok(Acquired::Granted { token, .. })) => Said::Granted(token),
-        Ok(Ok(Acquired::Taken(taken))) => Said::Taken(taken),
-        Ok(Ok(Acquired::Broken)) => Said::Broken,
-        Ok(Err(strange)) => Said::Failed(Failed::sent(Failure::Other(
-            strange.error.to_string().into(),
-        ))),
-        Err(failed) => Said::Failed(failed),
+    /// Whether the owner has the lock there, or may have it.
+    fn may_have(&self, at: usize) -> bool {
+        let refuses = self.no.iter().any(|(one, _)| *one == at);
+        let is_unsent = |(one, failed): &(usize, Failed<Failure>)| *one == at && !failed.sent;
+        !refuses && !self.failed.iter().any(is_unsent)
     }
 }

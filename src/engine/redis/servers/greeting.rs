@@ -319,7 +319,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// From the answer to HELLO.
-    pub(super) fn of(answer: &Value) -> Self {
+    pub(crate) fn of(answer: &Value) -> Self {
         let fields = Fields::of(answer);
         let field = |name| fields.as_ref().and_then(|fields| fields.get(name));
         match (field("mode"), field("role")) {

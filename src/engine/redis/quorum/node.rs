@@ -1,0 +1,162 @@
+//! One server of a quorum: whether it answers, and how it is connected to.
+//!
+//! A server that fails is left alone for a while, which doubles from [`FIRST_PAUSE`] to [`LONGEST_PAUSE`]: then one
+//! call connects to it. So a server that is down costs the others nothing. One that hangs, or can't be reached, costs
+//! one call [`SILENCE`] now and then.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::voter::TokenClock;
+use crate::base::sys::{self, channel::Sender, net::Waker, sync::Mutex, time};
+use crate::base::{Cancel, Deadline};
+use crate::engine::redis::connection::Connection;
+use crate::engine::redis::lock_scripts::LockScripts;
+use crate::engine::redis::{failure::Failure, server::Server, servers::Servers};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// For how long a server may owe an answer until it counts as failed.
+pub(super) const SILENCE: Duration = Duration::from_millis(250);
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) server: Arc<Server>,
+    pub(super) scripts: Arc<LockScripts>,
+    health: Mutex<Health>,
+}
+
+#[derive(Debug, Default)]
+struct Health {
+    outage: Option<Outage>,
+    /// Since when a connection is being made.
+    connecting_since: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Outage {
+    cause: String,
+    pause: Duration,
+    again_at: Instant,
+}
+
+/// Where connections arrive for which a call waits, by the numbers of their servers.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    pub(super) to: Sender<Arrival>,
+    pub(super) waker: Arc<Waker>,
+}
+
+pub(super) type Arrival = (usize, Result<Connection, Failure>);
+
+impl Node {
+    pub(super) fn new(server: Server) -> Arc<Self> {
+        let server = Arc::new(server);
+        let servers = Servers::One(server.clone());
+        Arc::new(Node {
+            server,
+            scripts: Arc::new(LockScripts::new(Arc::new(servers))),
+            health: Mutex::default(),
+        })
+    }
+
+    /// The same for a child that was forked off, without its parent's connections.
+    pub(super) fn after_fork(&self) -> Arc<Self> {
+        let settings = Arc::new(self.server.settings().after_fork());
+        Node::new(self.server.after_fork(settings))
+    }
+
+    /// Whether it is likely to answer, and may vote.
+    pub(super) fn is_up(&self) -> bool {
+        self.votes() && self.health.lock().outage.is_none()
+    }
+
+    /// Whether it was started long enough ago. What it doesn't have says nothing before.
+    pub(super) fn votes(&self) -> bool {
+        self.server.voter().is_none_or(|voter| voter.votes())
+    }
+
+    pub(super) fn answered(&self) {
+        let outage = self.health.lock().outage.take();
+        if outage.is_some() {
+            let (address, shown) = (self.server.address(), &self.server.settings().shown);
+            log::info!("{address} of {shown} answers again");
+        }
+    }
+
+    pub(super) fn failed(&self, cause: &str) {
+        let mut health = self.health.lock();
+        let before = health.outage.as_ref().map(|outage| outage.pause);
+        let pause = before.map_or(FIRST_PAUSE, |pause| LONGEST_PAUSE.min(2 * pause));
+        health.outage = Some(Outage {
+            cause: cause.to_owned(),
+            pause,
+            again_at: time::now() + pause,
+        });
+        drop(health);
+        if before.is_none() {
+            let (address, shown) = (self.server.address(), &self.server.settings().shown);
+            log::warn!("{address} of {shown} doesn't answer: {cause}");
+        }
+    }
+
+    /// Connects to it, in a thread of its own. A connection for which no call waits any more is kept for later.
+    ///
+    /// # Errors
+    ///
+    /// When it failed a short while ago.
+    pub(super) fn connect(
+        self: &Arc<Self>,
+        at: usize,
+        (clock, closed): (&TokenClock, &Cancel),
+        arrivals: Arrivals,
+    ) -> Result<(), Failure> {
+        self.begin_to_connect()?;
+        let deadline = Deadline::NEVER.or(closed);
+        let (node, clock) = (self.clone(), clock.clone());
+        let connect = move || {
+            let made = node.server.connect(&deadline);
+            node.end_connecting(made.as_ref().err());
+            if let Ok(Some(voter)) = made.as_ref().map(Connection::voter) {
+                clock.saw(voter.clock);
+            }
+            if let Err(unread) = arrivals.to.send((at, made))
+                && let (_, Ok(connection)) = unread.0
+            {
+                node.server.keep(connection);
+            }
+            arrivals.waker.wake();
+        };
+        sys::spawn("crosslock-connect", connect).map_err(|e| {
+            let failure = Failure::Closed(format!("no thread to connect: {e}").into());
+            self.end_connecting(Some(&failure));
+            failure
+        })
+    }
+
+    /// Whether a connection may be made now. Else it says why the last failed.
+    fn begin_to_connect(&self) -> Result<(), Failure> {
+        let (now, mut health) = (time::now(), self.health.lock());
+        if let Some(outage) = &mut health.outage {
+            if now < outage.again_at {
+                return Err(Failure::Closed(outage.cause.clone().into()));
+            }
+            // Others don't try meanwhile.
+            outage.again_at = now + outage.pause;
+        }
+        let since = *health.connecting_since.get_or_insert(now);
+        if now.saturating_duration_since(since) > SILENCE {
+            return Err(Failure::TimedOut("no connection to it in time".into()));
+        }
+        Ok(())
+    }
+
+    fn end_connecting(&self, failure: Option<&Failure>) {
+        self.health.lock().connecting_since = None;
+        match failure {
+            None => self.answered(),
+            Some(failure) => self.failed(&failure.to_string()),
+        }
+    }
+}
