@@ -13,7 +13,7 @@ pub(crate) fn diagnose(
     namespace: &Namespace,
     options: &Options,
 ) -> Result<Vec<Finding>> {
-    let mut findings = engine.diagnose(namespace, options, &Deadline::NEVER)?;
+    let mut findings = engine.diagnose((namespace, options), &Deadline::NEVER)?;
     let key = Key::new(namespace, "crosslock-doctor")?;
     findings.push(match looks(engine, &key, options.io_timeout) {
         Ok(samples) => latency(&samples, options),

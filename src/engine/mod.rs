@@ -82,15 +82,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         Err(unsupported(self.endpoint(), "inspecting locks"))
     }
 
-    /// Some of the names in use that begin with `prefix`. The first page has the default cursor. A name may be on two
+    /// Some of a namespace's names in use, with a prefix. The first page has the default cursor. A name may be on two
     /// pages.
-    fn list(
-        &self,
-        _namespace: &Namespace,
-        _prefix: &str,
-        _cursor: Cursor,
-        _deadline: &Deadline,
-    ) -> Result<Page> {
+    fn list(&self, _of: (&Namespace, &str), _cursor: Cursor, _deadline: &Deadline) -> Result<Page> {
         Err(unsupported(self.endpoint(), "listing locks"))
     }
 
@@ -131,12 +125,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     }
 
     /// What it is like here, and which promise doesn't hold. It leaves nothing behind, and shows no secret.
-    fn diagnose(
-        &self,
-        _namespace: &Namespace,
-        _options: &Options,
-        _deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
+    fn diagnose(&self, _of: (&Namespace, &Options), _deadline: &Deadline) -> Result<Vec<Finding>> {
         Ok(Vec::new())
     }
 

@@ -168,9 +168,9 @@ pub struct Names {
 
 impl Names {
     fn turn_page(&mut self, cursor: Cursor) -> Result<()> {
-        let (namespace, prefix) = (&self.namespace, &self.prefix);
-        let ask = |engine: &dyn Engine, by: &Deadline| engine.list(namespace, prefix, cursor, by);
-        let page = self.locker.calls().ask(prefix, ask)?;
+        let of = (&self.namespace, &*self.prefix);
+        let ask = |engine: &dyn Engine, by: &Deadline| engine.list(of, cursor, by);
+        let page = self.locker.calls().ask(&self.prefix, ask)?;
         (self.page, self.next) = (page.names.into(), page.next);
         Ok(())
     }

@@ -136,12 +136,7 @@ impl Engine for FakeEngine {
         self.memory().tell_revocations(to);
     }
 
-    fn diagnose(
-        &self,
-        _namespace: &Namespace,
-        _options: &Options,
-        _deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
+    fn diagnose(&self, _of: (&Namespace, &Options), _deadline: &Deadline) -> Result<Vec<Finding>> {
         Ok(vec![Finding::fine("engine", "a fake, for tests")])
     }
 
@@ -183,15 +178,9 @@ impl Engine for FakeEngine {
         })
     }
 
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page> {
+    fn list(&self, of: (&Namespace, &str), cursor: Cursor, deadline: &Deadline) -> Result<Page> {
         self.caller(None, deadline, |memory| {
-            memory.list(namespace, prefix, cursor, &Deadline::NEVER)
+            memory.list(of, cursor, &Deadline::NEVER)
         })
     }
 

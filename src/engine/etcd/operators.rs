@@ -82,14 +82,8 @@ impl LineOperators for EtcdStore {
         Ok(is_done)
     }
 
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: &Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page> {
-        let root = self.client.root();
+    fn list(&self, of: (&Namespace, &str), cursor: &Cursor, deadline: &Deadline) -> Result<Page> {
+        let ((namespace, prefix), root) = (of, self.client.root());
         // Behind all keys of a name: the character after the slash that ends it.
         let behind = |name: &String| format!("{}0", of_names(root, namespace, name));
         let list = Op::List {
@@ -136,13 +130,8 @@ impl LineOperators for EtcdStore {
         self.keys_of(key).value()
     }
 
-    fn diagnose(
-        &self,
-        namespace: &Namespace,
-        options: &Options,
-        deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
-        diagnose(self, namespace, options, deadline)
+    fn diagnose(&self, of: (&Namespace, &Options), deadline: &Deadline) -> Result<Vec<Finding>> {
+        diagnose(self, of, deadline)
     }
 }
 
@@ -248,8 +237,7 @@ pub(super) fn breaks_exclusion(version: &str) -> Option<String> {
 /// All findings.
 pub(super) fn diagnose(
     store: &EtcdStore,
-    namespace: &Namespace,
-    options: &Options,
+    (namespace, options): (&Namespace, &Options),
     deadline: &Deadline,
 ) -> Result<Vec<Finding>> {
     // What can't be reached at all is an error, and no finding.

@@ -271,12 +271,7 @@ impl Engine for FileEngine {
         Ok(copy.into_iter().collect())
     }
 
-    fn diagnose(
-        &self,
-        _namespace: &Namespace,
-        _options: &Options,
-        _deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
+    fn diagnose(&self, _of: (&Namespace, &Options), _deadline: &Deadline) -> Result<Vec<Finding>> {
         let found = self.files.root.get_or_make();
         let found = found.and_then(|found| upkeep::diagnose(&found, self.files.root.is_private()));
         found.map_err(|e| Error::engine(None, &self.files.endpoint, files::DISK, e))
@@ -301,13 +296,8 @@ impl Engine for FileEngine {
     }
 
     /// All on one page.
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        _cursor: Cursor,
-        _deadline: &Deadline,
-    ) -> Result<Page> {
+    fn list(&self, of: (&Namespace, &str), _cursor: Cursor, _deadline: &Deadline) -> Result<Page> {
+        let (namespace, prefix) = of;
         let paths = self.files.root.find().and_then(|root| match root {
             Some(root) => root.files_below(),
             None => Ok(Vec::new()),

@@ -56,15 +56,8 @@ impl<S: LineLeases + LineOperators> Engine for LineEngine<S> {
         inspect(&*self.0, key, &self.0.gives_up_by(deadline))
     }
 
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page> {
-        let deadline = self.0.gives_up_by(deadline);
-        self.0.list(namespace, prefix, &cursor, &deadline)
+    fn list(&self, of: (&Namespace, &str), cursor: Cursor, deadline: &Deadline) -> Result<Page> {
+        self.0.list(of, &cursor, &self.0.gives_up_by(deadline))
     }
 
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
@@ -93,13 +86,8 @@ impl<S: LineLeases + LineOperators> Engine for LineEngine<S> {
         self.0.value_key(key)
     }
 
-    fn diagnose(
-        &self,
-        namespace: &Namespace,
-        options: &Options,
-        deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
-        self.0.diagnose(namespace, options, deadline)
+    fn diagnose(&self, of: (&Namespace, &Options), deadline: &Deadline) -> Result<Vec<Finding>> {
+        self.0.diagnose(of, deadline)
     }
 
     fn tell_revocations(&self, to: Weak<dyn Revocations>) {
@@ -131,13 +119,7 @@ pub(crate) trait LineOperators: LineStore {
     fn end(&self, key: &Key, entries: &[Entry], deadline: &Deadline) -> Result<bool>;
 
     /// See [`Engine::list`](crate::engine::Engine::list).
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: &Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page>;
+    fn list(&self, of: (&Namespace, &str), cursor: &Cursor, deadline: &Deadline) -> Result<Page>;
 
     /// The value of a name.
     fn load(&self, key: &Key, deadline: &Deadline) -> Result<Stored>;
@@ -152,12 +134,7 @@ pub(crate) trait LineOperators: LineStore {
     fn value_key(&self, key: &Key) -> String;
 
     /// See [`Engine::diagnose`](crate::engine::Engine::diagnose).
-    fn diagnose(
-        &self,
-        namespace: &Namespace,
-        options: &Options,
-        deadline: &Deadline,
-    ) -> Result<Vec<Finding>>;
+    fn diagnose(&self, of: (&Namespace, &Options), deadline: &Deadline) -> Result<Vec<Finding>>;
 }
 
 /// What a name is looked at for.

@@ -243,13 +243,8 @@ impl Engine for MemoryEngine {
     }
 
     /// All on one page.
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        _cursor: Cursor,
-        _deadline: &Deadline,
-    ) -> Result<Page> {
+    fn list(&self, of: (&Namespace, &str), _cursor: Cursor, _deadline: &Deadline) -> Result<Page> {
+        let (namespace, prefix) = of;
         let now = self.clock.now();
         let names = self.state().lock().names.list(namespace, prefix, now);
         Ok(Page { names, next: None })
@@ -266,12 +261,7 @@ impl Engine for MemoryEngine {
         self.memory.receivers.add(to);
     }
 
-    fn diagnose(
-        &self,
-        _namespace: &Namespace,
-        _options: &Options,
-        _deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
+    fn diagnose(&self, _of: (&Namespace, &Options), _deadline: &Deadline) -> Result<Vec<Finding>> {
         let found = "locks of this process: other processes have others, and they end with it";
         Ok(vec![Finding::fine("engine", found)])
     }

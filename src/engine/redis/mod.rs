@@ -149,16 +149,11 @@ impl Engine for RedisEngine {
         self.deps.inbox.tell_revocations(to);
     }
 
-    fn diagnose(
-        &self,
-        namespace: &Namespace,
-        options: &Options,
-        deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
+    fn diagnose(&self, of: (&Namespace, &Options), deadline: &Deadline) -> Result<Vec<Finding>> {
         let servers = self.servers.all(deadline);
         let servers = servers.map_err(|e| self.deps.scripts.error(None, e))?;
         let servers = (&*servers, &*self.servers.without_locks());
-        diagnosis::diagnose(servers, &self.deps.scripts, (namespace, options), deadline)
+        diagnosis::diagnose(servers, &self.deps.scripts, of, deadline)
     }
 
     fn after_fork(&self) -> Option<Arc<dyn Engine>> {
@@ -174,17 +169,11 @@ impl Engine for RedisEngine {
         inspection(key, value).ok_or_else(|| scripts.surprised(key))
     }
 
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page> {
+    fn list(&self, of: (&Namespace, &str), cursor: Cursor, deadline: &Deadline) -> Result<Page> {
         let scripts = &self.deps.scripts;
         let servers = self.servers.all(deadline);
         let servers = servers.map_err(|e| scripts.error(None, e))?;
-        scripts.list(&servers, (namespace, prefix), &cursor, deadline)
+        scripts.list(&servers, of, &cursor, deadline)
     }
 
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {

@@ -41,8 +41,7 @@ impl LineOperators for ZooKeeperStore {
 
     fn list(
         &self,
-        namespace: &Namespace,
-        prefix: &str,
+        (namespace, prefix): (&Namespace, &str),
         cursor: &Cursor,
         deadline: &Deadline,
     ) -> PublicResult<Page> {
@@ -80,8 +79,7 @@ impl LineOperators for ZooKeeperStore {
 
     fn diagnose(
         &self,
-        _namespace: &Namespace,
-        options: &Options,
+        (_, options): (&Namespace, &Options),
         deadline: &Deadline,
     ) -> PublicResult<Vec<Finding>> {
         let deadline = self.0.gives_up_by(deadline);

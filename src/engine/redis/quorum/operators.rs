@@ -90,21 +90,13 @@ impl Engine for QuorumEngine {
 
     /// Page after page of one server after the other: what a majority has is at each majority. Those that are down are
     /// passed over.
-    fn list(
-        &self,
-        namespace: &Namespace,
-        prefix: &str,
-        cursor: Cursor,
-        deadline: &Deadline,
-    ) -> Result<Page> {
+    fn list(&self, of: (&Namespace, &str), cursor: Cursor, deadline: &Deadline) -> Result<Page> {
         let nodes = &self.0.nodes;
         let Some(node) = nodes.get(cursor.part) else {
             return Ok(Page::default());
         };
         let servers = self.0.servers();
-        let page = node
-            .scripts
-            .list(&servers, (namespace, prefix), &cursor, deadline);
+        let page = node.scripts.list(&servers, of, &cursor, deadline);
         page.or_else(|e| {
             node.failed(&e.to_string());
             let up = nodes.iter().filter(|node| node.is_up()).count();
@@ -143,15 +135,10 @@ impl Engine for QuorumEngine {
 
     /// What is found of each as of a single server; but what one loses when it is started anew, and that it is down, is
     /// no harm here. Clocks give tokens where counters are lost.
-    fn diagnose(
-        &self,
-        namespace: &Namespace,
-        options: &Options,
-        deadline: &Deadline,
-    ) -> Result<Vec<Finding>> {
+    fn diagnose(&self, of: (&Namespace, &Options), deadline: &Deadline) -> Result<Vec<Finding>> {
         let (servers, scripts) = (self.0.servers(), self.0.scripts());
         let rejoin = servers[0].settings().rejoin;
-        let mut findings = diagnose((&servers, &[]), scripts, (namespace, options), deadline)?;
+        let mut findings = diagnose((&servers, &[]), scripts, of, deadline)?;
         for finding in &mut findings {
             if finding.check == "persistence" && !rejoin.is_zero() {
                 let found = format!("a server that is started anew grants nothing for {rejoin:?}");
