@@ -91,6 +91,7 @@ impl Holder {
         match verb {
             "verify" => outcome(self.guard(name).verify()),
             "state" => state(self.guard(name)),
+            "remaining" => self.guard(name).remaining().as_millis().to_string(),
             "copy" => places::copy(self.guard(name)),
             "lost" => {
                 let lost = self.guard(name).lost().recv_timeout(PATIENCE);

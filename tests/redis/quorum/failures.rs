@@ -1,5 +1,7 @@
 //! Servers that are killed, and come back without their data.
 
+use support::puppet::Puppet;
+
 use super::*;
 
 /// The first has the queue, and the last is asked beside it.
@@ -85,4 +87,32 @@ fn tokens_increase_while_each_server_in_turn_loses_its_data() {
     all[0].kill();
     let tokens = [ahead, first, pass(&locker)];
     assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+}
+
+/// A waiter that is stopped when the line's server lets it in hears of that late. The lease there has begun by then: it
+/// counts from its own beginning, though the other servers are asked only now.
+#[test]
+fn lease_is_no_longer_than_that_of_the_server_that_let_the_waiter_in() {
+    const TTL: Duration = Duration::from_secs(4);
+    let set = Setup::new().quorum(3);
+    let locker = open(&set.url("0s"));
+    let guard = held(&locker);
+    let mut waiter = Puppet::start(&set.url("0s"), TTL);
+    waiter.lock(NAME);
+    let is_queued = || set.server(0).query::<usize>(&["LLEN", QUEUE]) == 1;
+    wait_until("the queue", PATIENCE, is_queued);
+    waiter.stop();
+    guard.unlock().expect("unlock");
+    thread::sleep(TTL / 4);
+    waiter.cont();
+    waiter.holding();
+    let asked = Instant::now();
+    let remaining = waiter.ask("remaining").parse().expect("a number");
+    let at_line = set.server(0).pttl(LOCK).try_into().expect("it is there");
+    let passed = asked.elapsed();
+    let remaining = Duration::from_millis(remaining);
+    assert!(
+        remaining <= Duration::from_millis(at_line) + passed,
+        "{remaining:?}, and {at_line} ms after {passed:?}"
+    );
 }
