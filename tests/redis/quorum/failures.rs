@@ -40,6 +40,18 @@ fn lock_outlives_one_of_three_servers_and_goes_to_who_waits() {
     }
 }
 
+#[test]
+fn lease_that_only_a_minority_renews_is_lost() {
+    let set = Setup::new().quorum(3);
+    let locker = open(&set.url("0s"));
+    let guard = held(&locker);
+    for killed in [1, 2] {
+        set.server(killed).kill();
+    }
+    let lost = guard.lost().recv_timeout(PATIENCE);
+    assert!(lost.is_ok() && !guard.is_held(), "{lost:?}");
+}
+
 /// The lock is at the first two, of which one forgets it: that one and the third would be a majority.
 #[test]
 fn server_without_its_data_grants_nothing_while_a_lease_may_last() {
