@@ -272,7 +272,7 @@ impl Engine for MemoryEngine {
         _options: &Options,
         _deadline: &Deadline,
     ) -> Result<Vec<Finding>> {
-        let found = "locks of this process: other processes have others, and they end with it";
+        let found = "locks of this process, which other processes don't see and which end with it";
         Ok(vec![Finding::fine("engine", found)])
     }
 

@@ -68,19 +68,22 @@ pub(super) fn open(
     clock: Arc<dyn Clock>,
 ) -> Result<QuorumEngine> {
     let At::Quorum { hosts } = &address.at else {
-        return Err(invalid(address, "it is no quorum"));
+        return Err(invalid(address, "it isn't a quorum"));
     };
     let settings = Settings::new(address, options)?;
     if settings.replicas.is_some() {
-        return Err(invalid(address, "a quorum's servers have no min_replicas"));
+        return Err(invalid(
+            address,
+            "a quorum has no `min_replicas`: leave it out",
+        ));
     }
     // Without one its servers lose nothing when they are started anew.
     if options.ttl > settings.rejoin && !settings.rejoin.is_zero() {
         return Err(Error::InvalidOption {
             option: "ttl",
             reason: format!(
-                "{:?} is longer than the rejoin of {:?}, for which a server that was started anew grants nothing: \
-                 set ?rejoin= in the URL, alike for all clients",
+                "{:?} is longer than `rejoin`, {:?}, the time that a restarted server doesn't vote: set ?rejoin= in \
+                 the URLs of all clients",
                 options.ttl, settings.rejoin
             ),
         });
@@ -134,7 +137,7 @@ fn greet_majority(nodes: &Nodes, settings: &Settings) -> Result<()> {
     if greeted >= nodes.majority() {
         return Ok(());
     }
-    let silent = || Failure::TimedOut("too few of its servers answer".into());
+    let silent = || Failure::TimedOut("too few of its servers answered".into());
     let failure = failed.unwrap_or_else(silent);
     Err(nodes.all[0].scripts.error(None, failure))
 }

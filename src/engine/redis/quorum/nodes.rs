@@ -252,7 +252,8 @@ impl Nodes {
             arrivals.waker.wake();
         };
         sys::spawn("crosslock-connect", connect).map_err(|e| {
-            let failure = Failure::Closed(format!("no thread to connect: {e}").into());
+            let failure =
+                Failure::Closed(format!("can't start a thread that connects: {e}").into());
             node.end_connecting(&Err(Failure::Closed(failure.to_string().into())));
             failure
         })

@@ -113,13 +113,13 @@ impl Quorum {
         let rejoin = servers[0].settings().rejoin;
         for finding in &mut findings {
             if finding.check == "persistence" && !rejoin.is_zero() {
-                let found = format!("a server that is started anew grants nothing for {rejoin:?}");
+                let found = format!("a restarted server grants nothing for {rejoin:?}");
                 *finding = Finding::fine(finding.check, found);
             } else if let Verdict::Weak { consequence, .. } = &mut finding.verdict
                 && finding.check == "servers"
             {
                 *consequence =
-                    "while a majority is up locks go on, but fewer of the others may fail".into();
+                    "locks work while a majority is up, but fewer of the others may fail".into();
             }
         }
         let clocks = servers
@@ -139,8 +139,8 @@ impl Quorum {
             Finding::fine("clocks", found)
         } else {
             let consequence =
-                "tokens may be smaller than earlier ones when a majority has lost its data";
-            Finding::weak("clocks", found, consequence, "set them by NTP")
+                "if a majority loses its data, tokens may be smaller than earlier ones";
+            Finding::weak("clocks", found, consequence, "synchronize them with NTP")
         });
         Ok(findings)
     }

@@ -59,7 +59,7 @@ impl Quorum {
             first.map(|failure| failure.to_string()),
         );
         let why = why.map_or(String::new(), |why| format!(" ({why})"));
-        let cause = format!("{answered} of {all} servers have answered, and a majority must{why}");
+        let cause = format!("{answered} of {all} servers answered, which isn't a majority{why}");
         self.scripts().unavailable(key, cause)
     }
 }
