@@ -63,6 +63,6 @@ fn locks_of_one_user_are_told_to_be_that() {
     let done = Place::with_locks_at("file:").tool("doctor").done();
     assert_has(
         &done.err,
-        &["this user alone", "file:///var/lock/crosslock"],
+        &["only commands of this user", "file:///var/lock/crosslock"],
     );
 }
