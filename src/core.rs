@@ -120,10 +120,7 @@ impl Core {
         if self.clock.is_moved() {
             return Ok(None);
         }
-        let (what, limits) = (
-            "the thread that would renew it",
-            "the limits of this process",
-        );
+        let (what, limits) = ("starting its renewal thread", "the limits of this process");
         let renewer = self.renewers.take();
         let renewer = renewer.map_err(|e| Error::engine(Some(key.name()), what, limits, e))?;
         Ok(Some(renewer))

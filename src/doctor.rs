@@ -19,8 +19,8 @@ pub(crate) fn diagnose(
         Ok(samples) => latency(&samples, options),
         Err(e) => Finding::unknown(
             LATENCY,
-            format!("a name can't be inspected: {e}"),
-            "see what else was found",
+            format!("can't inspect a lock: {e}"),
+            "check the other findings",
         ),
     });
     Ok(findings)
@@ -45,9 +45,8 @@ fn looks(engine: &dyn Engine, key: &Key, timeout: Duration) -> Result<Vec<Durati
 
 fn latency(samples: &[Duration], options: &Options) -> Finding {
     let (median, slowest) = (samples[samples.len() / 2], samples[samples.len() - 1]);
-    let found = format!(
-        "a name is inspected within {median:.0?} half of the time, and always within {slowest:.0?}"
-    );
+    let found =
+        format!("inspecting a lock took {median:.0?} at the median and {slowest:.0?} at most");
     let (io_timeout, renew_every) = (options.io_timeout, options.renew_every());
     // A renewal has to be answered in time, and repeated if it isn't.
     if slowest <= io_timeout.min(renew_every) / 4 {
@@ -57,10 +56,10 @@ fn latency(samples: &[Duration], options: &Options) -> Finding {
         LATENCY,
         found,
         format!(
-            "that is slow for an I/O timeout of {io_timeout:?} and a renewal each {renew_every:?}: calls fail with \
-             `Unavailable`, and leases may end although their holders live"
+            "this is slow for an I/O timeout of {io_timeout:?} and renewals every {renew_every:?}: calls may fail \
+             with `Unavailable`, and leases may end although their holders are alive"
         ),
-        "a longer ttl and I/O timeout, or servers that are nearer or less busy",
+        "use a longer ttl and I/O timeout, or servers that are nearer or less busy",
     )
 }
 

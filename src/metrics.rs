@@ -1,30 +1,30 @@
 //! An observer for the [`metrics`](https://docs.rs/metrics) crate (feature `metrics`).
 //!
-//! It counts what happens to the locks of a program by the recorder that the program has installed, such as that of
-//! Prometheus:
+//! It reports to the recorder that your program installs, such as one for Prometheus. Series that end in `_total` are
+//! counters, those that end in `_seconds` are histograms, and the others are gauges:
 //!
-//! | name | type | unit | labels besides `namespace` and `lock` | what |
-//! |---|---|---|---|---|
-//! | `crosslock_wait_seconds` | histogram | seconds | | how long calls took that got their lock |
-//! | `crosslock_hold_seconds` | histogram | seconds | | how long locks were held, until released or found lost |
-//! | `crosslock_held` | gauge | locks | | guards that hold a lock now |
-//! | `crosslock_waiting` | gauge | calls | | calls that wait for a lock now |
-//! | `crosslock_acquired_total` | counter | locks | | locks that were taken |
-//! | `crosslock_abandoned_total` | counter | locks | | of these, those that the holder before never released |
-//! | `crosslock_lost_total` | counter | locks | `reason`: `expired`, `not_owner`, `broken`, `closed` | leases that ended before their holder released them |
-//! | `crosslock_gave_up_total` | counter | calls | `why`: `timeout`, `attempts`, `cancelled`, `unavailable`, `error` | calls that waited in vain |
-//! | `crosslock_renewals_failed_total` | counter | renewals | | renewals without an answer |
-//! | `crosslock_outages_total` | counter | outages | | outages, one for each call and each lease that met it |
-//! | `crosslock_broken_total` | counter | locks | | locks that this program took from their holders |
-//! | `crosslock_tasks_inserted_total` | counter | tasks | | tasks that this program inserted into delay queues |
-//! | `crosslock_tasks_taken_total` | counter | tasks | | tasks that its workers took |
-//! | `crosslock_tasks_ended_total` | counter | tasks | `how`: `done`, `retried`, `buried` | how they ended them |
-//! | `crosslock_task_late_seconds` | histogram | seconds | | how long after their time they took them |
+//! | name | what it measures |
+//! |---|---|
+//! | `crosslock_wait_seconds` | time until a call got its lock |
+//! | `crosslock_hold_seconds` | time that a lock was held |
+//! | `crosslock_held` | guards that hold a lock |
+//! | `crosslock_waiting` | calls that wait for a lock |
+//! | `crosslock_acquired_total` | acquisitions |
+//! | `crosslock_abandoned_total` | locks that the previous holder never released |
+//! | `crosslock_lost_total` | leases that ended before their release; label `reason`: `expired`, `not_owner`, `broken`, `closed` |
+//! | `crosslock_gave_up_total` | calls that stopped waiting; label `why`: `timeout`, `attempts`, `cancelled`, `unavailable`, `error` |
+//! | `crosslock_renewals_failed_total` | failed renewals |
+//! | `crosslock_outages_total` | outages, counted for each call and lease |
+//! | `crosslock_broken_total` | locks that this program broke |
+//! | `crosslock_tasks_inserted_total` | tasks inserted into delay queues |
+//! | `crosslock_tasks_taken_total` | tasks taken from delay queues |
+//! | `crosslock_tasks_ended_total` | tasks ended; label `how`: `done`, `retried`, `buried` |
+//! | `crosslock_task_late_seconds` | time by which a task was late |
 //!
-//! The label `namespace` is that of the locker. The label `lock` is there only if a function gives it: see
-//! [`MetricsObserver::labelled`]. A million names are a million series otherwise, for which recorders have no room.
+//! Each series also has the label `namespace`, and the label `lock` if you give a function that returns it: see
+//! [`MetricsObserver::labelled`]. Names aren't labels by default, because a million names would be a million series.
 //!
-//! What exactly counts is said at [`Event`].
+//! [`Event`] defines exactly what counts.
 //!
 //! # Examples
 //!
@@ -301,36 +301,32 @@ fn reason_label(reason: LostReason) -> &'static str {
 }
 
 fn describe() {
-    let waits = "How long calls took that got their lock.";
-    describe_histogram!(WAIT, Unit::Seconds, waits);
-    let holds = "How long locks were held, until released or found lost.";
-    describe_histogram!(HOLD, Unit::Seconds, holds);
-    let lateness = "How long after their time tasks were taken.";
-    describe_histogram!(TASK_LATE, Unit::Seconds, lateness);
+    let histograms = [
+        (WAIT, "Time until a call got its lock."),
+        (HOLD, "Time that a lock was held."),
+        (TASK_LATE, "Time by which a task was late."),
+    ];
+    for (name, text) in histograms {
+        describe_histogram!(name, Unit::Seconds, text);
+    }
     let gauges = [
-        (HELD, "Guards that hold a lock now."),
-        (WAITING, "Calls that wait for a lock now."),
+        (HELD, "Guards that hold a lock."),
+        (WAITING, "Calls that wait for a lock."),
     ];
     for (name, text) in gauges {
         describe_gauge!(name, Unit::Count, text);
     }
     let counters = [
-        (ACQUIRED, "Locks that were taken."),
-        (ABANDONED, "Locks that the holder before never released."),
-        (LOST, "Leases that ended before their holder released them."),
-        (GAVE_UP, "Calls that waited in vain."),
-        (RENEWALS_FAILED, "Renewals without an answer."),
-        (
-            OUTAGES,
-            "Outages, one for each call and each lease that met it.",
-        ),
-        (BROKEN, "Locks that this program took from their holders."),
-        (
-            TASKS_INSERTED,
-            "Tasks that were inserted into delay queues.",
-        ),
-        (TASKS_TAKEN, "Tasks that workers took."),
-        (TASKS_ENDED, "Tasks that workers ended."),
+        (ACQUIRED, "Acquisitions."),
+        (ABANDONED, "Locks that the previous holder never released."),
+        (LOST, "Leases that ended before their release."),
+        (GAVE_UP, "Calls that stopped waiting."),
+        (RENEWALS_FAILED, "Failed renewals."),
+        (OUTAGES, "Outages, counted for each call and lease."),
+        (BROKEN, "Locks that this program broke."),
+        (TASKS_INSERTED, "Tasks inserted into delay queues."),
+        (TASKS_TAKEN, "Tasks taken from delay queues."),
+        (TASKS_ENDED, "Tasks ended."),
     ];
     for (name, text) in counters {
         describe_counter!(name, Unit::Count, text);

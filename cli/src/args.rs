@@ -34,16 +34,17 @@ pub(crate) fn command() -> Command {
 
 const URLS: &str = "URLs:
   file:                            your own directory, /tmp/crosslock-<uid>
-  file:///dir                      a directory of this host, for all users who can write to it
+  file:///dir                      a directory, for all users of this host who can write to it
   redis://host[:port][/db]         Redis or Valkey; also valkey://, unix:///path.sock
   rediss://host, valkeys://host    the same over TLS
   redis+sentinel://host,host/name  the master that Sentinel names; also rediss+sentinel://
   redis+cluster://host,host        a cluster; also rediss+cluster://
   redis+quorum://a,b,c             a majority of independent servers; also rediss+quorum://
   etcd://host,host                 etcd; etcds:// over TLS
-  zk://host,host                   ZooKeeper
-  memory:                          only this process: to try things out
-Other users of this host can read a password in --url: put it into CROSSLOCK_URL.";
+  zk://host,host                   ZooKeeper; zks:// over TLS
+  memory:                          locks of this process only, to try things out
+
+Other users of this host can read the command line: put a URL with a password into CROSSLOCK_URL.";
 
 fn globals() -> [Arg; 5] {
     [
@@ -165,9 +166,8 @@ impl Globals {
 pub(crate) fn tell_private(words: Words) {
     words.say_why(
         "hint",
-        "locks of `file:` are those of this user alone: other users' commands run beside this one; \
-         for locks of all users of this host, use --url file:///var/lock/crosslock, a directory where all of \
-         them may write",
+        "`file:` locks exclude only commands of this user; to exclude those of other users, use --url \
+         file:///var/lock/crosslock, a directory that all of them can write to",
     );
 }
 

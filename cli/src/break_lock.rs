@@ -25,8 +25,7 @@ pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let name = args::text(matches, "name").unwrap_or_default();
     let asks = !matches.get_flag("yes");
     if asks && !stdin().is_terminal() {
-        let text =
-            "nobody can be asked: use --yes to break it, or crosslock show to see who has it";
+        let text = "can't ask for confirmation: use --yes to break the lock, or `crosslock show` to see its holder";
         return Err(Failure::usage(text));
     }
     let locker = globals.locker()?;
@@ -60,7 +59,7 @@ fn told(name: &str, broken: &[Holder], before: Option<&Inspection>) -> String {
         Some(seen) if matches!(seen.state, LockState::Kept { .. }) => {
             format!("broke {name}, {}", show::held(seen))
         }
-        _ => format!("{name} is free: nobody had it"),
+        _ => format!("{name} is already free"),
     }
 }
 

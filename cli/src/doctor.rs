@@ -19,7 +19,7 @@ pub(crate) fn command() -> Command {
         .help("URL to check [default: --url]");
     Command::new("doctor")
         .arg(place)
-        .about("Check what can break locks at this URL: server settings, directory, access rights, latency")
+        .about("Check a server or directory for settings that weaken locks")
         .after_help("Exit status: 1 if a guarantee is weak, else 0.")
 }
 

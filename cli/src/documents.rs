@@ -18,7 +18,7 @@ pub(crate) fn man_command() -> Command {
 
 pub(crate) fn man(_globals: &Globals, _matches: &ArgMatches) -> Outcome {
     let page = page(crate::command());
-    let page = page.map_err(|e| Failure::broken("the page can't be made", &e))?;
+    let page = page.map_err(|e| Failure::broken("can't make the manual page", &e))?;
     output::print(&page)?;
     Ok(OK)
 }
@@ -74,7 +74,7 @@ pub(crate) fn completions_command() -> Command {
         .value_name("SHELL")
         .required(true)
         .value_parser(clap::value_parser!(Shell))
-        .help("Shell that reads them");
+        .help("Shell to complete for");
     Command::new("completions")
         .about("Print completions for a shell")
         .arg(shell)

@@ -11,7 +11,7 @@ use crate::status::{NO, OK, Outcome, TAKEN};
 
 pub(crate) fn test_command() -> Command {
     Command::new("test")
-        .about("Exit with 0 if a lock is free, with 1 if it is taken")
+        .about("Exit with 0 if a lock is free, and with 1 if it is taken")
         .arg(args::name())
 }
 

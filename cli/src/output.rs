@@ -139,7 +139,7 @@ pub(crate) fn print(text: &str) -> Result<bool, Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(e) => Err(Failure::broken("standard output can't be written", &e)),
+        Err(e) => Err(Failure::broken("can't write to standard output", &e)),
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn json_lines<T: Serialize>(values: &[T]) -> Result<String, Failure> 
     let mut lines = String::new();
     for value in values {
         let line = serde_json::to_string(value);
-        lines += &line.map_err(|e| Failure::broken("a result is no JSON", &e))?;
+        lines += &line.map_err(|e| Failure::broken("can't write a result as JSON", &e))?;
         lines.push('\n');
     }
     Ok(lines)

@@ -178,7 +178,7 @@ pub(crate) fn held(seen: &Inspection) -> String {
         return format!("held by {}", holders(&seen.holders));
     }
     let long = kept(seen).map(|remaining| format!(" for {} more", time::text(remaining)));
-    format!("held by nobody and kept{}", long.unwrap_or_default())
+    format!("without a holder, but kept{}", long.unwrap_or_default())
 }
 
 /// In a sentence: `web-3/99 "deploy 4712" for 3 s`.

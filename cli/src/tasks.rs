@@ -34,7 +34,7 @@ pub(crate) fn command() -> Command {
         let shards = args::option(
             "shards",
             "N",
-            "Into how many shards the queue is split on a cluster; 16 by default",
+            "Number of shards of the queue on a cluster [default: 16]",
         );
         shards.value_parser(clap::value_parser!(u16).range(1..=256))
     };
@@ -51,11 +51,11 @@ pub(crate) fn command() -> Command {
     let limit = args::option(
         "limit",
         "N",
-        "List at most N tasks of each state; 100 by default",
+        "List at most N tasks of each state [default: 100]",
     );
     let limit = limit.value_parser(clap::value_parser!(u32));
     Command::new("tasks")
-        .about("Show the tasks of a delay queue, put them back, remove them")
+        .about("List, show, retry and remove the tasks of a delay queue")
         .subcommand_required(true)
         .subcommands([
             Command::new("ls")
@@ -65,7 +65,7 @@ pub(crate) fn command() -> Command {
                 .about("Show tasks with their values")
                 .args([queue(), shards(), ids()]),
             Command::new("kick")
-                .about("Make buried tasks ready")
+                .about("Make buried tasks ready to run again")
                 .args([queue(), shards(), ids()]),
             Command::new("rm")
                 .about("Remove tasks that aren't running")
@@ -137,7 +137,7 @@ fn show(globals: &Globals, matches: &ArgMatches, queue: &Queue) -> Outcome {
                 globals.words.say(
                     "missing",
                     &[("id", id.as_str().into())],
-                    &format!("no task {}", visible(id.as_str())),
+                    &format!("task {} doesn't exist", visible(id.as_str())),
                 );
                 status = NO;
             }

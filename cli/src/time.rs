@@ -17,7 +17,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let number: f64 = number.parse().map_err(|_| USE.to_owned())?;
     match Duration::try_from_secs_f64(number * seconds) {
         Ok(duration) if duration <= LONGEST => Ok(duration),
-        _ => Err("a time is 1000000h at most".to_owned()),
+        _ => Err("the time is too long: use at most 1000000h".to_owned()),
     }
 }
 

@@ -303,7 +303,7 @@ impl<'a> Acquirer<'a> {
     }
 
     fn too_slow(&self) -> Error {
-        let cause = "its answers take as long as the ttl";
+        let cause = "its answers take longer than the ttl";
         Error::unavailable(
             Some(self.claim.key.name()),
             self.core.engine.endpoint(),
@@ -313,8 +313,8 @@ impl<'a> Acquirer<'a> {
 
     fn log_wait(&mut self, holder: Option<String>) {
         let whose = match &holder {
-            Some(holder) => &format!("{holder} has"),
-            None => "is taken",
+            Some(holder) => &format!("{holder} holds it"),
+            None => "it is taken",
         };
         let deadline = self.question_deadline().within(self.core.options.ttl / 10);
         let (since, log) = (self.budget.since(), &mut self.budget.log);

@@ -46,7 +46,7 @@ impl LocalWait<'_> {
     fn wait(mut self, budget: &mut RetryBudget) -> Left<Key, TurnState> {
         let _woken = self.look_again_when_cancelled(budget.deadline());
         while !budget.begin() {
-            let whose = "this process has or waits for";
+            let whose = "another call in this process holds it or waits for it";
             budget.log.wait(self.claim, self.core, whose);
             let Some(waiter) = self.waiter.take() else {
                 break;

@@ -52,7 +52,7 @@ impl WaitLog {
             // Nobody has what isn't due.
             return;
         }
-        log::debug!("waiting for lock {name:?}, which {whose}");
+        log::debug!("waiting for lock {name:?}: {whose}");
         self.suspicion = self.suspect(claim, core);
     }
 
@@ -78,8 +78,8 @@ impl WaitLog {
         {
             let name = claim.key.name();
             log::warn!(
-                "waiting for a permit of {name:?}: this program says that there are {own}, and another one that \
-                 has some says {of}: give the name the same number everywhere"
+                "waiting for a permit of semaphore {name:?}: this program gives it {own} permits, but another program \
+                 gives it {of}: use the same number everywhere"
             );
         }
     }
@@ -89,16 +89,16 @@ impl WaitLog {
         let process = Process::current();
         if held_by_thread::has_taken(claim, endpoint, process) {
             let text = format!(
-                "waiting for lock {name:?}: this thread took it, by a guard that wasn't dropped yet: \
-                 it waits for itself, unless the guard has moved to another thread"
+                "waiting for lock {name:?}: this thread took it and hasn't dropped the guard, so it deadlocks unless \
+                 the guard was moved to another thread"
             );
             return Some(Suspicion::begin(text));
         }
         self.in_wait = InWait::begin(claim, endpoint, process);
         let own = self.in_wait.as_ref()?.waits_for_itself()?;
         Some(Suspicion::begin(format!(
-            "waiting for lock {name:?}: threads of this process wait for each other, in the end for lock {own:?}, \
-             which this thread took: none goes on, unless a guard has moved to another thread"
+            "waiting for lock {name:?}: threads of this process wait for each other, up to lock {own:?}, which this \
+             thread took, so they deadlock unless a guard was moved to another thread"
         )))
     }
 
@@ -108,7 +108,7 @@ impl WaitLog {
             self.outage = Some(since);
             let observer = &core.options.observer;
             observer.outage_began(&claim.key, core.engine.endpoint(), error);
-            log::debug!("{}: trying again", ErrorChain(error));
+            log::debug!("{}: retrying", ErrorChain(error));
         }
     }
 

@@ -207,8 +207,8 @@ pub enum LostReason {
 impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            LostReason::Expired => "its lease ran out",
-            LostReason::NotOwner => "it belongs to another or to nobody",
+            LostReason::Expired => "its lease expired",
+            LostReason::NotOwner => "this holder no longer owns it",
             LostReason::Broken => "somebody broke it",
             LostReason::Closed => "its locker was closed",
         })
@@ -274,24 +274,24 @@ impl fmt::Display for Error {
             Error::InvalidUrl { url, reason } => write!(f, "invalid url `{url}`: {reason}"),
             Error::InvalidName { name, reason } => write!(f, "invalid name {name:?}: {reason}"),
             Error::InvalidOption { option, reason } => {
-                write!(f, "invalid value of `{option}`: {reason}")
+                write!(f, "invalid value for `{option}`: {reason}")
             }
             Error::Busy { name, attempts } => {
                 write!(
                     f,
-                    "lock {name:?} is taken, after {attempts} attempts: try again later"
+                    "lock {name:?} is still taken after {attempts} attempts: try again later"
                 )
             }
             Error::Cancelled { name } => {
                 write!(
                     f,
-                    "the wait for lock {name:?} was ended: this program cancelled it, or closed its locker"
+                    "stopped waiting for lock {name:?}: this program cancelled the wait or closed the locker"
                 )
             }
             Error::Lost { name, reason } => {
                 write!(
                     f,
-                    "lock {name:?} is lost, {reason}: stop the work it protects"
+                    "lock {name:?} is lost because {reason}: stop the work that it protects"
                 )
             }
             Error::Unavailable {
@@ -301,7 +301,7 @@ impl fmt::Display for Error {
                 ..
             } => {
                 about(f, name)?;
-                write!(f, "{engine} can't be reached, or can't serve now: {advice}")
+                write!(f, "{engine} can't be reached or can't serve now: {advice}")
             }
             Error::Denied {
                 name,
@@ -316,19 +316,19 @@ impl fmt::Display for Error {
             Error::Conflict { name, key, reason } => {
                 write!(
                     f,
-                    "lock {name:?}: `{key}` is no lock, {reason}: use another name or namespace"
+                    "lock {name:?}: `{key}` isn't a lock, because {reason}: use another name or namespace"
                 )
             }
             Error::Corrupt { name, key, reason } => {
                 write!(
                     f,
-                    "lock {name:?}: the value in `{key}` is of another type, {reason}: mend it or remove it"
+                    "lock {name:?}: the value in `{key}` has another type, because {reason}: fix it or remove it"
                 )
             }
             Error::InvalidValue { name, reason } => {
                 write!(
                     f,
-                    "lock {name:?}: its value can't be stored as JSON, {reason}: use another type or a smaller value"
+                    "lock {name:?}: the value can't be stored, because {reason}: use another type or a smaller value"
                 )
             }
             Error::Engine {

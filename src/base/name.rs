@@ -29,7 +29,7 @@ impl Namespace {
         Err(Error::InvalidOption {
             option: "namespace",
             reason: format!(
-                "{shown:?} is not 0 to {LONGEST_NAMESPACE} of the characters A-Z a-z 0-9 . _ -"
+                "{shown:?} must have at most {LONGEST_NAMESPACE} characters, out of A-Z a-z 0-9 . _ -"
             ),
         })
     }
@@ -65,7 +65,7 @@ impl Key {
             });
         }
         let reason = format!(
-            "it has {} bytes, a name has 1 to {LONGEST_NAME}",
+            "it has {} bytes; a name must have 1 to {LONGEST_NAME}",
             name.len()
         );
         Err(Error::InvalidName {

@@ -76,7 +76,7 @@ impl Options {
     pub(crate) fn check(&self) -> Result<()> {
         within("ttl", self.ttl, TTL, "100 ms to 24 h")?;
         let every = (Duration::from_millis(10), self.ttl / 2);
-        let words = format!("10 ms to half of the ttl of {:?}", self.ttl);
+        let words = format!("10 ms to half the ttl of {:?}", self.ttl);
         within("renew_every", self.renew_every(), every, &words)?;
         let timeout = "10 ms to 60 s";
         within(
@@ -88,7 +88,7 @@ impl Options {
         within("io_timeout", self.io_timeout, SOCKET_TIMEOUT, timeout)?;
         if let Some(max_hold) = self.max_hold {
             let bounds = (Duration::from_millis(1), Duration::MAX);
-            within("max_hold", max_hold, bounds, "1 ms and up")?;
+            within("max_hold", max_hold, bounds, "1 ms or more")?;
         }
         within(
             "replica_timeout",
@@ -107,7 +107,7 @@ impl Options {
         if self.attempts == Some(0) {
             return Err(invalid(
                 "attempts",
-                "0 is not in its range, 1 and up".into(),
+                "0 is out of range: use 1 or more".into(),
             ));
         }
         self.check_label()?;
@@ -121,8 +121,7 @@ impl Options {
         if (1..=LONGEST_LABEL).contains(&label.len()) && !label.chars().any(char::is_control) {
             return Ok(());
         }
-        let words =
-            format!("it is not 1 to {LONGEST_LABEL} bytes of text without control characters");
+        let words = format!("it must have 1 to {LONGEST_LABEL} bytes and no control characters");
         Err(invalid("label", words))
     }
 
@@ -130,14 +129,14 @@ impl Options {
         let Backoff { base, cap, jitter } = self.backoff;
         let bounds = (Duration::from_micros(100), LONGEST_BACKOFF);
         within("backoff", base, bounds, "a base of 100 us to 60 s")?;
-        let words = format!("a cap of the base of {base:?} to 60 s");
+        let words = format!("a cap of {base:?} (the base) to 60 s");
         within("backoff", cap, (base, LONGEST_BACKOFF), &words)?;
         if (0.0..=1.0).contains(&jitter) {
             return Ok(());
         }
         Err(invalid(
             "backoff",
-            format!("{jitter} is not in its range, a jitter of 0.0 to 1.0"),
+            format!("{jitter} is out of range: use a jitter of 0.0 to 1.0"),
         ))
     }
 }
@@ -153,7 +152,7 @@ fn within(
     }
     Err(invalid(
         option,
-        format!("{value:?} is not in its range, {range}"),
+        format!("{value:?} is out of range: use {range}"),
     ))
 }
 

@@ -182,12 +182,12 @@ fn text_of(ticket: &LeaseTicket) -> String {
 
 fn parse(text: &str) -> Result<LeaseTicket> {
     let parts: Option<Vec<String>> = text.split(':').map(unescaped).collect();
-    let parts = parts.ok_or_else(|| invalid("it has an escape that isn't %xx"))?;
+    let parts = parts.ok_or_else(|| invalid("an escape isn't %xx"))?;
     match &parts[..] {
-        [kind, ..] if kind != KIND => Err(invalid("it doesn't begin as one does")),
+        [kind, ..] if kind != KIND => Err(invalid("its beginning is wrong")),
         [_, namespace, mode, last_used, owner, names @ ..] if !names.is_empty() => {
             let last_used = last_used.parse();
-            let last_used = last_used.map_err(|_| invalid("its token is no number"))?;
+            let last_used = last_used.map_err(|_| invalid("its token isn't a number"))?;
             let claim = claim(namespace, mode, names)?;
             Ok(LeaseTicket::new(claim, self::owner(owner)?, last_used))
         }
@@ -196,14 +196,14 @@ fn parse(text: &str) -> Result<LeaseTicket> {
 }
 
 fn claim(namespace: &str, mode: &str, names: &[String]) -> Result<Claim> {
-    let namespace = Namespace::new(namespace).map_err(|_| invalid("its namespace is none"))?;
+    let namespace = Namespace::new(namespace).map_err(|_| invalid("its namespace isn't valid"))?;
     let keys = names.iter().map(|name| Key::new(&namespace, name));
     let keys = keys.collect::<Result<Vec<_>>>();
-    let mut keys = keys.map_err(|_| invalid("a name of it is none"))?;
+    let mut keys = keys.map_err(|_| invalid("one of its names isn't valid"))?;
     if !keys.is_sorted_by(|one, other| one < other) {
-        return Err(invalid("its names aren't in their order"));
+        return Err(invalid("its names aren't sorted"));
     }
-    let mode = Mode::parse(mode).ok_or_else(|| invalid("its mode is none"))?;
+    let mode = Mode::parse(mode).ok_or_else(|| invalid("its mode isn't valid"))?;
     let key = match keys.len() {
         1 => keys.swap_remove(0),
         _ => Key::of_all(&keys),
@@ -226,7 +226,7 @@ fn owner(text: &str) -> Result<Owner> {
     if is_one {
         Ok(Owner::from_text(text))
     } else {
-        Err(invalid("its owner is none"))
+        Err(invalid("its owner isn't valid"))
     }
 }
 
@@ -234,7 +234,7 @@ fn owner(text: &str) -> Result<Owner> {
 fn invalid(what: &str) -> Error {
     Error::InvalidOption {
         option: "ticket",
-        reason: format!("it isn't what `to_secret` gives: {what}"),
+        reason: format!("it isn't a text from `to_secret`: {what}"),
     }
 }
 

@@ -41,7 +41,7 @@ impl TaskId {
         Err(Error::InvalidName {
             name: self.0.chars().take(64).collect(),
             reason: format!(
-                "it has {} bytes, a task's id has 1 to {LONGEST}",
+                "it has {} bytes; the id of a task must have 1 to {LONGEST}",
                 self.0.len()
             ),
         })

@@ -164,7 +164,7 @@ impl<T> DelayQueue<T> {
         if !(1..=MOST_SHARDS).contains(&count) {
             return Err(Error::InvalidOption {
                 option: "shards",
-                reason: format!("{count} is not one of 1 to {MOST_SHARDS}"),
+                reason: format!("{count} is out of range: use 1 to {MOST_SHARDS}"),
             });
         }
         if self.locker.core().engine.capabilities().shards > 1 {
@@ -469,7 +469,7 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
             return Err(Error::InvalidValue {
                 name: self.name().to_owned(),
                 reason: format!(
-                    "it has {} bytes, a task may have {}",
+                    "it has {} bytes, and the limit is {}",
                     payload.len(),
                     self.payload_limit
                 ),
@@ -519,7 +519,7 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
         let record = record.ok_or_else(|| Error::Corrupt {
             name: self.name().to_owned(),
             key: self.name().to_owned(),
-            reason: "what the engine gave isn't a task".to_owned(),
+            reason: "the stored entry isn't a task".to_owned(),
         })?;
         match self.parse(&record) {
             Ok(value) => Ok(Some(Task::new(lease, value, record))),

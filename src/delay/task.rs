@@ -53,7 +53,8 @@ pub struct Task<T> {
 }
 
 /// What to do when it isn't known how a task ended.
-const UNKNOWN: &str = "whether that was stored isn't known: if it wasn't, the task is tried again";
+const UNKNOWN: &str =
+    "the outcome of the task may not have been stored; if it wasn't, the task runs again";
 
 impl<T> Task<T> {
     pub(super) fn new(lease: LockGuard, value: T, record: TaskRecord) -> Self {
@@ -152,7 +153,10 @@ impl<T> Task<T> {
     pub(super) fn bury_unread(lease: &mut LockGuard, error: &Error) {
         let end = TaskEnd::Bury(&error.to_string()).to_bytes();
         if let Err(e) = lease.release_storing(Some(end.into())) {
-            log::warn!("a task that can't be read isn't buried: {}", ErrorChain(&e));
+            log::warn!(
+                "can't bury a task whose value can't be read: {}",
+                ErrorChain(&e)
+            );
         }
     }
 
@@ -197,8 +201,8 @@ impl<T> Drop for Task<T> {
         } else {
             // A logger that panics must not end a process whose thread is unwinding.
             let _ = catch_unwind(AssertUnwindSafe(|| {
-                if let Err(e) = self.end(TaskEnd::Retry("its worker panicked")) {
-                    log::warn!("the end of a task isn't stored: {}", ErrorChain(&e));
+                if let Err(e) = self.end(TaskEnd::Retry("the worker panicked")) {
+                    log::warn!("can't store the outcome of a task: {}", ErrorChain(&e));
                 }
             }));
         }

@@ -85,7 +85,7 @@ impl Workers {
             let (handler, end) = (handler.clone(), end.clone());
             let work = move || work(&queue, &*handler, &end);
             let thread = sys::spawn_joined("crosslock-work", work).map_err(|e| {
-                let (what, limits) = ("a thread that would work", "the limits of this process");
+                let (what, limits) = ("starting a worker thread", "the limits of this process");
                 Error::engine(Some(name), what, limits, e)
             })?;
             workers.threads.push(thread);
@@ -122,7 +122,7 @@ fn tell(error: &Error) {
     match error {
         Error::Cancelled { .. } => {}
         Error::Corrupt { .. } => log::error!("{}", ErrorChain(error)),
-        _ => log::warn!("no task is taken, trying again: {}", ErrorChain(error)),
+        _ => log::warn!("can't take a task, retrying: {}", ErrorChain(error)),
     }
 }
 
@@ -139,7 +139,7 @@ fn handle<T: Serialize + DeserializeOwned, E: fmt::Display>(
     let error = match outcome {
         Ok(Ok(())) => None,
         Ok(Err(e)) => Some(e.to_string()),
-        Err(panic) => Some(format!("its handler panicked: {}", text_of(&*panic))),
+        Err(panic) => Some(format!("the handler panicked: {}", text_of(&*panic))),
     };
     let how = error.as_deref().map_or(TaskEnd::Done, TaskEnd::Retry);
     let (ended, next) = match end.is_cancelled() {
@@ -148,7 +148,7 @@ fn handle<T: Serialize + DeserializeOwned, E: fmt::Display>(
     };
     if let Err(e) = ended {
         let (id, e) = (id.as_str(), ErrorChain(&e));
-        log::warn!("how task {id:?} ended isn't stored: {e}");
+        log::warn!("can't store the outcome of task {id:?}: {e}");
     }
     next.unwrap_or_else(|e| {
         tell(&e);
@@ -159,7 +159,7 @@ fn handle<T: Serialize + DeserializeOwned, E: fmt::Display>(
 fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("without a text")
+    text.unwrap_or("no message")
 }
 
 impl Drop for Workers {

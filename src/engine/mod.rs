@@ -232,12 +232,12 @@ impl Capabilities {
         if self.only_exclusive {
             match mode {
                 Mode::Exclusive | Mode::Task => {}
-                Mode::Shared => return Err(only_exclusive(endpoint, "locks to read")),
+                Mode::Shared => return Err(only_exclusive(endpoint, "read locks")),
                 Mode::Permits { .. } => return Err(only_exclusive(endpoint, "semaphores")),
             }
         }
         if mode == Mode::Shared && prefer != Prefer::Fair && !self.preference {
-            return Err(unsupported(endpoint, "a preference for readers or writers"));
+            return Err(unsupported(endpoint, "preferring readers or writers"));
         }
         if mode == Mode::Task && self.shards == 0 {
             return Err(no_delay_queues(endpoint));
@@ -256,7 +256,7 @@ impl Capabilities {
     /// Refuses so many names, all or none, if the engine at `endpoint` can't.
     pub(crate) fn check_names(self, count: usize, endpoint: &str) -> Result<()> {
         if count > self.most_names {
-            let what = format!("a lock of more than {} names", self.most_names);
+            let what = format!("locking more than {} names at once", self.most_names);
             return Err(unsupported(endpoint, &what));
         }
         Ok(())
@@ -274,8 +274,7 @@ pub(crate) fn unsupported(endpoint: &str, what: &str) -> Error {
 fn only_exclusive(endpoint: &str, what: &str) -> Error {
     Error::Unsupported {
         what: format!(
-            "{what} on {endpoint}: its servers agree on who has a lock alone, and on nothing else: use redis://, file: \
-             or memory:"
+            "{what} on {endpoint}: a quorum supports exclusive locks only: use redis://, file: or memory:"
         ),
     }
 }

@@ -31,10 +31,7 @@ pub(crate) fn open(url: &str, options: &Options, clock: Arc<dyn Clock>) -> Resul
         "zks" if kind.is_none() && !cfg!(feature = "tls") => Err(without_feature("zks://", "tls")),
         "zk" | "zks" if kind.is_none() => open_zookeeper(url, options, clock),
         "unix" if kind.is_none() => open_redis(url, options, clock),
-        _ => Err(invalid_url(
-            url,
-            &format!("its scheme isn't known: {SCHEMES}"),
-        )),
+        _ => Err(invalid_url(url, &format!("unknown scheme: {SCHEMES}"))),
     }
 }
 
@@ -43,7 +40,7 @@ fn open_memory(url: &str, name: &str) -> Result<Arc<dyn Engine>> {
         Ok(_) => Ok(memory::MemoryEngine::open(&format!("memory:{name}"))),
         Err(_) => Err(invalid_url(
             url,
-            "a memory's name is up to 64 of the characters A-Z a-z 0-9 . _ -",
+            "the name after memory: must have at most 64 characters, out of A-Z a-z 0-9 . _ -",
         )),
     }
 }
@@ -95,8 +92,7 @@ fn open_zookeeper(
 
 /// An error for an engine that this build leaves out.
 fn without_feature(schemes: &str, feature: &str) -> Error {
-    let what =
-        format!("{schemes} (this build is without it): enable crosslock's feature `{feature}`");
+    let what = format!("{schemes} in this build: enable crosslock's feature `{feature}`");
     Error::Unsupported { what }
 }
 

@@ -19,13 +19,13 @@ impl<'a> Parts<'a> {
     /// Or why they can't be told apart: none of our schemes has a fragment, so a `#` is a mistake.
     pub(crate) fn of(url: &'a str) -> Result<Self, String> {
         if url.trim() != url {
-            return Err("there is space around it".into());
+            return Err("it begins or ends with whitespace".into());
         }
         if url.contains(char::is_control) {
-            return Err("there is a control character in it: write it as %xx".into());
+            return Err("it contains a control character: write it as %xx".into());
         }
         if url.contains('#') {
-            return Err("a # has no meaning here: write %23 where it belongs to a part".into());
+            return Err("it contains a #: write %23".into());
         }
         let (_, rest) = url.split_once(':').ok_or("it has no scheme")?;
         let (rest, query) = match rest.split_once('?') {
@@ -61,14 +61,13 @@ impl Parts<'_> {
 /// The bytes that a part stands for.
 pub(crate) fn decoded_bytes(part: &str) -> Result<Vec<u8>, String> {
     let bytes = percent::unescaped(part);
-    bytes
-        .ok_or_else(|| "a % in it isn't followed by two hexadecimal digits: write %25 for %".into())
+    bytes.ok_or_else(|| "a % isn't followed by two hexadecimal digits: write %25 for %".into())
 }
 
 /// The text that a part stands for.
 pub(crate) fn decoded(part: &str) -> Result<String, String> {
     let text = String::from_utf8(decoded_bytes(part)?);
-    text.map_err(|_| "a part of it isn't UTF-8 behind its %".into())
+    text.map_err(|_| "its percent-encoded bytes aren't UTF-8".into())
 }
 
 /// The file with certificates to trust; and those with our own, and with its key.
@@ -102,7 +101,7 @@ impl Query {
             (Some(chain), Some(key)) => Some((chain, key)),
             (None, None) => None,
             _ => {
-                let reason = "a certificate needs its key, and a key its certificate: use ?cert=FILE&key=FILE";
+                let reason = "`cert` and `key` belong together: use ?cert=FILE&key=FILE";
                 return Err(reason.into());
             }
         };
@@ -121,7 +120,7 @@ impl Query {
             (Ok(number), "s") => Some(Duration::from_secs(number)),
             _ => None,
         };
-        let reason = || format!("its {key} isn't a time such as 500ms or 2s");
+        let reason = || format!("`{key}` isn't a duration such as 500ms or 2s");
         duration.map(Some).ok_or_else(reason)
     }
 
@@ -139,7 +138,7 @@ impl Query {
             "…"
         };
         Err(format!(
-            "its query key `{key}` isn't known, or is there twice; known: {known}"
+            "the query key `{key}` is unknown or given twice; known keys: {known}"
         ))
     }
 }

@@ -121,7 +121,7 @@ impl LockGuard {
     pub(crate) fn downgrade_storing(&mut self, value: Option<Arc<[u8]>>) -> Result<LockGuard> {
         let core = self.core.clone();
         if !self.claim.is_exclusive() || self.claim.is_multi() {
-            let what = "to downgrade what isn't one exclusive lock".to_owned();
+            let what = "downgrading anything but one exclusive lock".to_owned();
             return Err(Error::Unsupported { what });
         }
         let (reading, capabilities) = (self.claim.shared(), core.engine.capabilities());

@@ -66,7 +66,7 @@ impl LockGuard {
         // A logger that panics must not end a process whose thread is unwinding.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Err(e) = self.release(None, &Deadline::NEVER, panicked) {
-                log::warn!("not released on drop: {}", ErrorChain(&e));
+                log::warn!("can't release a lock on drop: {}", ErrorChain(&e));
             }
         }));
         self.tell_released();

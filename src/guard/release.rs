@@ -22,14 +22,14 @@ use crate::lease::{Lease, deferred_release::DeferredRelease};
 use crate::queue::{Turn, TurnState};
 
 /// What to do when a release isn't answered.
-const UNRELEASED: &str = "it isn't known whether it was released: that is tried again in the background, and the \
-                          lock is free after its ttl at the latest";
+const UNRELEASED: &str = "it may not be released yet; the release is retried in the background, and the lock is free \
+                          after its ttl at the latest";
 /// What to do when it was released by the first copy of a release, or lost before.
-const UNCLEAR: &str = "it is released; only if the server lost its data before, others may have held it beside this \
-                       guard";
+const UNCLEAR: &str = "it is released; if the server lost its data before, another holder may have held it at the \
+                       same time";
 /// What to do when a value was stored with it.
 pub(super) const UNSTORED: &str =
-    "whether its value was stored isn't known: lock it again and read it";
+    "its value may not have been stored; lock it again and read the value";
 
 /// What is known of a lease that was valid when its release began.
 ///
@@ -154,7 +154,7 @@ impl LockGuard {
     #[cfg(feature = "value")]
     pub(crate) fn release_by(&mut self, deadline: &Deadline) {
         if let Err(e) = self.release(None, &deadline.plus(GRACE), false) {
-            log::warn!("not released in time: {}", ErrorChain(&e));
+            log::warn!("can't release a lock in time: {}", ErrorChain(&e));
         }
     }
 
@@ -278,7 +278,7 @@ impl LockGuard {
             Outcome::Done(_) => self.send_release(lease, None, None, deadline),
         };
         if let Err(e) = released {
-            log::debug!("the value is stored, the release left to the background: {e}");
+            log::debug!("the value is stored, and the release is retried in the background: {e}");
         }
         Ok(Ended::Ours(None))
     }
@@ -386,14 +386,8 @@ impl LockGuard {
             }
             Gone::Repeated | Gone::Unclear => {
                 let (cause, advice) = match has_value {
-                    true => (
-                        "the answer was lost that says whether its value was stored",
-                        UNSTORED,
-                    ),
-                    false => (
-                        "the answer was lost that says whether it was released",
-                        UNCLEAR,
-                    ),
+                    true => ("no answer shows whether the value was stored", UNSTORED),
+                    false => ("no answer shows whether the lock was released", UNCLEAR),
                 };
                 let endpoint = self.core.engine.endpoint();
                 Err(Error::unavailable(Some(self.name()), endpoint, cause).advising(advice))

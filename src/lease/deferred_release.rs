@@ -147,7 +147,10 @@ impl DeferredReleases {
         let shared = self.0.clone();
         let started = sys::spawn("crosslock-release", move || shared.work());
         if let Err(e) = &started {
-            log::warn!("no thread to release what was given up, its ttl will: {e}");
+            log::warn!(
+                "can't start the thread that releases locks in the background, so they stay taken until their leases \
+                 end: {e}"
+            );
         }
         started.is_ok()
     }
@@ -240,7 +243,10 @@ impl Shared {
             Err(e) if e.may_pass() => false,
             Err(e) => {
                 self.engine.abandon(owner);
-                log::warn!("what was given up is left to its ttl: {}", ErrorChain(&e));
+                log::warn!(
+                    "a lock can't be released and stays taken until its lease ends: {}",
+                    ErrorChain(&e)
+                );
                 true
             }
             Ok(_) => true,

@@ -289,7 +289,7 @@ impl<T: Send> LeaseMonitor<T> {
                 if !self.ended.is_set() {
                     log::log!(
                         level,
-                        "renewal failed, and is tried again: {}",
+                        "a renewal failed and will be retried: {}",
                         ErrorChain(&e)
                     );
                 }

@@ -356,7 +356,7 @@ impl Locker {
             let (own, other) = (self.namespace.as_str(), of.key.namespace());
             return Err(Error::InvalidOption {
                 option: "ticket",
-                reason: format!("it is of the namespace {other:?}, and the locker has {own:?}"),
+                reason: format!("it belongs to namespace {other:?}, and the locker uses {own:?}"),
             });
         }
         let core = self.core.original();

@@ -59,14 +59,14 @@ impl Locker {
                 let locker = Locker::open("file:")?;
                 let endpoint = locker.core().engine.endpoint();
                 log::warn!(
-                    "{VARIABLE} isn't set: locks live in {endpoint}, and exclude only processes of this user on this \
+                    "{VARIABLE} isn't set: using {endpoint}, whose locks exclude only processes of this user on this \
                      host"
                 );
                 Ok(locker)
             }
             Err(VarError::NotUnicode(_)) => invalid("…", "isn't UTF-8"),
             Ok(url) if url.is_empty() => {
-                invalid("", "is set but empty: unset it, or name an engine")
+                invalid("", "is set but empty: unset it, or set it to a URL")
             }
             Ok(url) => Locker::open(&url).map_err(|e| match e {
                 Error::InvalidUrl { url, reason } => Error::InvalidUrl {

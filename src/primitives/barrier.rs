@@ -44,7 +44,7 @@ impl Locker {
         if !(1..=MOST).contains(&n) {
             return Err(Error::InvalidOption {
                 option: "n",
-                reason: format!("a barrier is for 1 to {MOST} threads, not {n}"),
+                reason: format!("{n} is out of range: use 1 to {MOST} threads"),
             });
         }
         let state = ValueLock::new(self, name, Mode::Exclusive, &State::default())?;
@@ -300,7 +300,7 @@ impl Barrier {
                 self.state.claim.key.name(),
                 &self.state.locker.core().engine,
             );
-            let cause = "others keep the lock of the barrier";
+            let cause = "the lock of the barrier stays taken";
             return Err(Error::unavailable(Some(name), engine.endpoint(), cause));
         };
         if state.0 != waiting.meeting {

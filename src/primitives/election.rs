@@ -305,7 +305,10 @@ impl Election {
         let first = holder(calls, &self.claim.key)?;
         let started = sys::spawn("crosslock-observe", move || observer.run(first));
         started.map_err(|e| {
-            let (what, limits) = ("the thread that observes", "the limits of this process");
+            let (what, limits) = (
+                "starting the observing thread",
+                "the limits of this process",
+            );
             Error::engine(Some(self.claim.key.name()), what, limits, e)
         })?;
         Ok(receiver)
@@ -319,7 +322,7 @@ impl Leadership {
         let leadership = Leadership { guard, since };
         let by = Deadline::after(within.saturating_add(GRACE)).within(RELEASE);
         if let Err(e) = leadership.tell(None, &by) {
-            log::warn!("a leader can't say that it leads: {}", ErrorChain(&e));
+            log::warn!("can't store who leads the election: {}", ErrorChain(&e));
         }
         leadership
     }
@@ -389,7 +392,7 @@ impl Drop for Leadership {
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Err(e) = self.guard.release_storing(Some(NOBODY.into())) {
                 log::warn!(
-                    "a leader may seem to lead on, which a drop was to end: {}",
+                    "can't remove the entry of the leader, who may still appear to lead: {}",
                     ErrorChain(&e)
                 );
             }
@@ -536,10 +539,10 @@ impl Observing {
             match changed.and(looked) {
                 Ok(holder) => return Some(holder),
                 Err(e @ (Error::Unavailable { .. } | Error::Engine { .. })) => {
-                    log::debug!("who leads is looked at again: {e}");
+                    log::debug!("can't read the leader, retrying: {e}");
                 }
                 Err(e) => {
-                    log::warn!("who leads isn't observed any more: {}", ErrorChain(&e));
+                    log::warn!("stopped observing the leader: {}", ErrorChain(&e));
                     return None;
                 }
             }

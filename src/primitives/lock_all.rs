@@ -131,9 +131,7 @@ impl Locker {
         if !(1..=MOST_NAMES).contains(&number) {
             return Err(Error::InvalidOption {
                 option: "names",
-                reason: format!(
-                    "{number} names were given, 1 to {MOST_NAMES} can be locked at once"
-                ),
+                reason: format!("{number} names were given: use 1 to {MOST_NAMES}"),
             });
         }
         self.core().check_several_names(names.len())?;

@@ -36,7 +36,7 @@ impl Locker {
         if !(1..=MOST_PERMITS).contains(&permits) {
             return Err(Error::InvalidOption {
                 option: "permits",
-                reason: format!("{permits} is not in its range, 1 to {MOST_PERMITS}"),
+                reason: format!("{permits} is out of range: use 1 to {MOST_PERMITS}"),
             });
         }
         let mode = Mode::Permits {
@@ -314,7 +314,9 @@ impl Semaphore {
             let name = self.claim.key.name();
             return Err(Error::InvalidOption {
                 option: "count",
-                reason: format!("{count} is not in its range, 1 to the {of} permits of {name:?}"),
+                reason: format!(
+                    "{count} is out of range: {name:?} has {of} permits, so use 1 to {of}"
+                ),
             });
         }
         Ok(Claim {

@@ -227,7 +227,7 @@ impl<T: Serialize + DeserializeOwned, L> Drop for ValueGuard<T, L> {
                 self.held = None;
             } else if let Err(e) = self.end() {
                 log::warn!(
-                    "the change of a value may be lost, which a drop was to store: {}",
+                    "the value of a dropped guard may not have been stored: {}",
                     ErrorChain(&e)
                 );
             }
@@ -424,6 +424,9 @@ fn why_corrupt<T>(error: &serde_json::Error) -> String {
         _ => Some(text.clone()),
     };
     let (line, column) = (error.line(), error.column());
-    let what = what.unwrap_or_else(|| format!("a field is wrong at line {line} column {column}"));
-    format!("`{}` doesn't fit it: {what}", std::any::type_name::<T>())
+    let what = what.unwrap_or_else(|| format!("invalid field at line {line} column {column}"));
+    format!(
+        "it can't be read as `{}`: {what}",
+        std::any::type_name::<T>()
+    )
 }

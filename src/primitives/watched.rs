@@ -106,7 +106,7 @@ impl Calls<'_> {
                 Err(e @ Error::Unavailable { .. })
                     if !until.is_over() && time::since(began) < options.outage_timeout =>
                 {
-                    log::debug!("what is waited for is asked again: {e}");
+                    log::debug!("can't wait for a change, asking again: {e}");
                     until.sleep(pauses.next().unwrap_or_default());
                 }
                 answer => return answer,

@@ -32,7 +32,7 @@ fn it_measures_and_leaves_nothing_behind() {
     for words in [
         "CPUs",
         "floor: open, flock, unlock",
-        "8 want it",
+        "8 threads",
         "fairness",
     ] {
         assert!(table.contains(words), "{words}: {table}");

@@ -31,7 +31,7 @@ fn nobody_to_ask_is_a_wrong_usage_and_with_yes_the_holder_is_named() {
 fn free_lock_is_no_failure() {
     let place = Place::with_files();
     let done = place.tool("break --yes deploy").ends(0);
-    assert_eq!(done.out, "deploy is free: nobody had it\n");
+    assert_eq!(done.out, "deploy is already free\n");
     let told = json(&place.tool("--json break --yes deploy").done().out);
     let expected = serde_json::json!({"name": "deploy", "broken": []});
     assert_eq!(told, expected);
@@ -44,7 +44,7 @@ fn free_lock_is_no_failure() {
 fn lock_that_is_kept_without_a_holder_is_said_to_have_been_so() {
     let server = RedisServer::start();
     for place in [Place::with_locks_at(&server.url()), Place::with_files()] {
-        let start = "broke deploy, held by nobody and kept for ";
+        let start = "broke deploy, without a holder, but kept for ";
         place.tool("run deploy --at-least 1h -- true").ends(0);
         let done = place.tool("break --yes deploy").done();
         assert!(done.out.starts_with(start), "{}", done.out);

@@ -66,7 +66,7 @@ fn command_that_inherits_the_lock_outlives_the_tool() {
 fn only_locks_in_files_can_be_inherited() {
     let (_server, place) = Place::with_server();
     let err = place.tool("run a --inherit -- true").ends(64).err;
-    assert!(err.contains("--inherit needs locks in files"), "{err}");
+    assert!(err.contains("--inherit works only with file:"), "{err}");
     place.tool("run a -n -- true").ends(0);
 }
 
@@ -103,6 +103,6 @@ fn command_whose_time_is_over_is_not_started() {
     let place = Place::with_files();
     let inner = ["__exec", "0", "1", "text", "touch", "entered"];
     let done = place.tool_with(&inner).ends(76);
-    assert!(done.err.contains("the lock is lost"), "{}", done.err);
+    assert!(done.err.contains("the lock was lost"), "{}", done.err);
     assert!(!place.path("entered").exists());
 }

@@ -16,20 +16,20 @@ fn weak_server_is_told_with_status_1() {
     let done = place.tool("doctor").ends(1);
     assert_eq!(done.err, "");
     let parts = [
-        "weak\tpersistence\tnothing is kept\ta restart of the server frees locks, although their holders live, ",
-        "fencing tokens go on increasing, by the server's clock\tappendonly yes, appendfsync always; or have ",
-        "\nfine\teviction\tnoeviction, and no limit of memory\t-\t-\n",
-        "\nfine\treplication\ta primary without replicas: there is no failover that could lose locks\t-\t-\n",
-        "\nfine\trights\tthis user may do all that locks need\t-\t-\n",
-        "\nfine\tinbox\tthis user may tell waiters of grants, and hear of them\t-\t-\n",
+        "weak\tpersistence\tno persistence\ta restart of the server loses delayed tasks and frees locks ",
+        "fencing tokens still increase, because they follow the server's clock\tset appendonly yes ",
+        "\nfine\teviction\tnoeviction, and no memory limit\t-\t-\n",
+        "\nfine\treplication\ta primary without replicas, so no failover can lose locks\t-\t-\n",
+        "\nfine\trights\tthis user is allowed everything that locks need\t-\t-\n",
+        "\nfine\tinbox\tthis user can notify waiters and be notified\t-\t-\n",
     ];
     assert_has(&done.out, &parts);
     let done = on_terminal(&place, "$X doctor", "");
     assert_eq!(done.code(), 1);
     let shown = done.out.replace("\x1b[1m", "").replace("\x1b[0m", "");
     let parts = [
-        "weak persistence nothing is kept\nSo: a restart of the server frees locks, although their\nholders live, ",
-        "\nTry: appendonly yes, appendfsync always; or have storage\ncheck the fencing token\n",
+        "weak persistence no persistence\nSo: a restart of the server loses delayed tasks and frees\nlocks whose ",
+        "\nTry: set appendonly yes and appendfsync always, or let\nstorage check the fencing token\n",
     ];
     assert_has(&shape(&shown, &[]), &parts);
 }
@@ -63,6 +63,6 @@ fn locks_of_one_user_are_told_to_be_that() {
     let done = Place::with_locks_at("file:").tool("doctor").done();
     assert_has(
         &done.err,
-        &["this user alone", "file:///var/lock/crosslock"],
+        &["only commands of this user", "file:///var/lock/crosslock"],
     );
 }

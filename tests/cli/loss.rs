@@ -27,7 +27,7 @@ fn lost_lock_stops_the_command_and_its_group() {
     let ways: [Way; 3] = [
         (LEFT_BEHIND, delete, "the lock is lost"),
         (BEAT_ON, break_it, "somebody broke it"),
-        (BEAT_ON, |server| server.kill(), "can't be renewed"),
+        (BEAT_ON, |server| server.kill(), "can't renew the lock"),
     ];
     for (script, lose, reason) in ways {
         let (server, place) = Place::with_server();

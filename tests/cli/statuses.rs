@@ -171,7 +171,11 @@ fn command_that_runs_too_long_gives_124() {
         let options = format!("a --max-run 200ms {kill_after} 200ms");
         let script = "trap : TERM; while :; do sleep 0.05; done";
         let done = place.run(&options, script).ends(124);
-        assert!(done.err.contains("has run for too long"), "{}", done.err);
+        assert!(
+            done.err.contains("ran longer than --max-run"),
+            "{}",
+            done.err
+        );
         // The signal can be chosen, and the command can clean up.
         let script = "trap 'echo clean; exit 0' INT; while :; do sleep 0.05; done";
         let options = format!("a --max-run 500ms {signal} INT");
@@ -248,6 +252,10 @@ fn locks_of_one_user_are_told_where_another_has_some_too() {
     };
     let said = ["", "--url file: ", "-q "].map(said);
     std::fs::remove_dir(&directory).expect("remove the directory");
-    assert!(said[0].contains("this user alone"), "{}", said[0]);
+    assert!(
+        said[0].contains("only commands of this user"),
+        "{}",
+        said[0]
+    );
     assert_eq!(said[1..], ["", ""]);
 }

@@ -30,10 +30,10 @@ fn user_has_to_be_known() {
     let wrong = server.url().replace(PASSWORD, "wrong");
     assert_denied(&wrong, "authentication failed");
     let login = format!("locker:{PASSWORD}@");
-    assert_denied(&server.url().replace(&login, ""), "give the URL a user");
+    assert_denied(&server.url().replace(&login, ""), "put user and password");
     let open_to_all = Etcd::start();
     let with_login = format!("etcd://{login}{}/", open_to_all.addr());
-    assert_denied(&with_login, "neither user nor password");
+    assert_denied(&with_login, "remove user and password");
 }
 
 #[test]

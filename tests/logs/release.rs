@@ -19,7 +19,7 @@ fn guard_that_is_dropped_while_the_server_is_away_is_logged_as_not_released() {
         panic!("{lines:?}")
     };
     // Which lock it was, when, that it wasn't released, and why.
-    for word in ["\"release\"", "on drop", "not released", "refused"] {
+    for word in ["\"release\"", "on drop", "can't release", "refused"] {
         assert_eq!(line.text.matches(word).count(), 1, "{word:?}: {line:?}");
     }
 }

@@ -23,7 +23,7 @@ fn guard_that_was_lost_tells_of_a_change_if_there_was_one() {
         let mut lines = lines_with(&format!("{name:?}"));
         lines.retain(|line| line.level == Level::Warn);
         let mut texts = lines.iter().map(|line| &line.text);
-        let is_told = texts.any(|text| text.contains("change of a value may be lost"));
+        let is_told = texts.any(|text| text.contains("may not have been stored"));
         assert!(!lines.is_empty() && is_told == is_changed, "{lines:?}");
     }
 }

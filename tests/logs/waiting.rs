@@ -14,7 +14,7 @@ use support::RedisServer;
 const PATIENCE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(250);
 
-const OWN: &str = "by a guard that";
+const OWN: &str = "hasn't dropped the guard";
 const CIRCLE: &str = "wait for each other";
 
 /// How many lines about `name` have this level, and this in their text.
@@ -198,7 +198,7 @@ fn another_number_of_permits_is_warned_of_where_it_keeps_a_call_waiting() {
         thread::scope(|scope| {
             let calls =
                 [1, 2].map(|number| scope.spawn(move || drop(of(number).acquire().unwrap())));
-            let is_told = || count(&name, Level::Warn, "says that there are 1") == 1;
+            let is_told = || count(&name, Level::Warn, "this program gives it 1") == 1;
             wait_until("the other number to be told", PATIENCE, is_told);
             drop(permits);
             calls.into_iter().for_each(|call| call.join().unwrap());

@@ -29,7 +29,7 @@ impl Cleaner {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let failure = |e| Failure::broken("nothing can be started that cleans up", &e);
+        let failure = |e| Failure::broken("can't start the process that cleans up", &e);
         process.map(Cleaner).map_err(failure)
     }
 
@@ -37,7 +37,7 @@ impl Cleaner {
     pub(super) fn finish(mut self) {
         // `wait` closes the pipe.
         if let Err(e) = self.0.wait() {
-            log::debug!("it isn't known whether something is left: {e}");
+            log::debug!("can't clean up: {e}");
         }
     }
 }

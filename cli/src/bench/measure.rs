@@ -34,7 +34,7 @@ pub(super) fn uncontended(place: &Place, length: Duration) -> Result<Uncontended
         if let Ok(floor) = &mut floor {
             slice(&mut floors, || {
                 let done = (floor.cycle)();
-                done.map_err(|e| Failure::broken("the floor can't be measured", &e))
+                done.map_err(|e| Failure::broken("can't measure the floor", &e))
             })?;
         }
     }

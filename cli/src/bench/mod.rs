@@ -35,7 +35,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let length = args::duration(matches, "for").unwrap_or(LENGTH);
     if length > LONGEST {
-        return Err(Failure::usage("--for is 10s at most"));
+        return Err(Failure::usage("--for must be at most 10s"));
     }
     let report = Report::new(globals.words.json);
     if !output::print(&report.machine())? {
@@ -90,11 +90,11 @@ impl Report {
         }
         let load = load.map_or(String::new(), |load| format!(", load {load}"));
         let build = if cfg!(debug_assertions) {
-            ", a build without optimisation"
+            ", an unoptimized build"
         } else {
             ""
         };
-        format!("{cpus} CPUs{load}{build}: read the ratios rather than the times\n")
+        format!("{cpus} CPUs{load}{build}: compare ratios, not times\n")
     }
 
     fn uncontended(self, found: &Uncontended) -> String {
@@ -107,7 +107,7 @@ impl Report {
         }
         let mut text = format!(
             "\n{:<34} {:>10} {:>10} {:>6}\n",
-            "nobody else wants it", "p50", "p99", "ratio"
+            "without contention", "p50", "p99", "ratio"
         );
         match floor {
             Ok((words, times)) => text += &row(&format!("floor: {words}"), times, None),
@@ -132,10 +132,10 @@ impl Report {
             }));
         }
         format!(
-            "\n{} want it, and hold it for 1 ms\n\
-             acquisitions   {:.0}/s of {:.0}/s, if handing it on cost nothing: {ratio:.2}\n\
+            "\n{} threads compete, and hold the lock for 1 ms\n\
+             acquisitions   {:.0}/s of {:.0}/s possible: {ratio:.2}\n\
              hand-off       p50 {}, p99 {}\n\
-             fairness       {:.2}: the least served against the most served\n",
+             fairness       {:.2}: least served against most served\n",
             found.crowd,
             found.acquisitions,
             found.most,

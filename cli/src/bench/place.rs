@@ -89,7 +89,7 @@ impl Place {
             Kind::Memory => Ok(Floor::memory()),
             Kind::Directory(directory) => Floor::file(directory.join("floor")),
             Kind::Server => Floor::redis(&self.url, self.key_of(":floor")),
-            Kind::Other => Err("there is no other client for this URL here".to_owned()),
+            Kind::Other => Err("crosslock bench has no other client for this URL".to_owned()),
         }
     }
 
@@ -120,7 +120,10 @@ impl Place {
                 ];
                 let keys = keys.map(|part| self.key_of(part));
                 if let Err(e) = remove(&self.url, &keys) {
-                    log::debug!("the keys of {} are left to expire: {e}", self.name);
+                    log::debug!(
+                        "can't remove the keys of {}, which will expire: {e}",
+                        self.name
+                    );
                 }
             }
         }

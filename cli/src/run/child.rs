@@ -122,7 +122,7 @@ fn dies_with(parent: &str) -> bool {
 
 fn tell_lost(words: Words) {
     let name = std::env::var("CROSSLOCK_NAME").unwrap_or_default();
-    let why = "the lock is lost: its lease was over before the command was started";
+    let why = "the lock was lost before the command started";
     let facts = [("name", name.as_str().into()), ("reason", why.into())];
     words.say("lost", &facts, &format!("{name}: {why}"));
 }

@@ -39,7 +39,7 @@ fn supervised(globals: &Globals, mut options: Options) -> Outcome {
     let token = CancelToken::new();
     let cancel = token.clone();
     let listener = Listener::start(move || cancel.cancel());
-    let listener = listener.map_err(|e| Failure::broken("signals can't be heard", &e))?;
+    let listener = listener.map_err(|e| Failure::broken("can't handle signals", &e))?;
     let words = globals.words;
     if globals.is_default && args::has_other_user() {
         args::tell_private(words);
@@ -69,7 +69,7 @@ fn supervised(globals: &Globals, mut options: Options) -> Outcome {
 
 fn builder(globals: &Globals, options: &Options) -> Result<LockerBuilder, Failure> {
     if globals.is_in_memory() {
-        let why = "locks in memory: exclude nobody outside of one process: use file: or redis://";
+        let why = "memory: locks exclude no other process: use file: or redis://";
         return Err(Failure::usage(why));
     }
     let timing = &options.timing;

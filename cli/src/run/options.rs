@@ -49,14 +49,14 @@ pub(crate) const ELECT: &str = "elect";
 
 pub(crate) fn command() -> Command {
     running(RUN, "NAME...", names())
-        .about("Take a lock, run a command, and exit with its status")
+        .about("Run a command under a lock, and exit with its status")
         .args(sharing())
 }
 
 pub(crate) fn elect_command() -> Command {
     let publish = option("publish", "TEXT", "Text that `leader` shows");
     running(ELECT, "NAME", args::name().help("Name of the election"))
-        .about("Win an election, run a command while leading, and exit with its status")
+        .about("Run a command as the leader of an election, and exit with its status")
         .arg(publish)
 }
 
@@ -76,14 +76,21 @@ fn running(verb: &'static str, named: &str, names: Arg) -> Command {
 
 const AFTER: &str = "DUR is a time: 500ms, 10s, 5m, 1h; a number alone is seconds.
 
-Exit status: the command's, or 128+N if signal N ended it; 64 wrong usage; 69 locks can't be reached;
-75 taken; 76 the lock was lost and the command was stopped; 77 denied; 124 stopped by --max-run;
-126 the command can't be executed; 127 the command wasn't found.";
+Exit status: that of the command, or 128+N if signal N ended it. Otherwise:
+   64  the arguments are wrong
+   69  the server or directory can't be reached
+   70  another failure
+   75  the lock is taken
+   76  the lock was lost and the command was stopped
+   77  access is denied
+  124  --max-run stopped the command
+  126  the command can't be executed
+  127  the command wasn't found";
 
 fn names() -> Arg {
     args::name()
         .num_args(1..)
-        .help("Name of the lock; with several names, the command waits until it holds all of them")
+        .help("Name of the lock; several names are taken together or not at all")
 }
 
 fn command_and_args() -> Arg {
@@ -135,13 +142,13 @@ fn sharing() -> [Arg; 3] {
         option(
             "permit",
             "COUNT/OF",
-            "Take COUNT of OF permits: with 1/3, three commands run at a time",
+            "Take COUNT of OF permits: with 1/3, at most three commands run at a time",
         )
         .short('p')
         .value_parser(permits),
         flag(
             "inherit",
-            "With file: let the command and its children inherit the lock, as flock(1) does",
+            "With file:, let the command and its children inherit the lock, as flock(1) does",
         )
         .conflicts_with("at-least"),
     ]
@@ -151,7 +158,7 @@ fn holding() -> [Arg; 3] {
     [
         time(
             "ttl",
-            "Time until the lock is free if this machine crashes [default: 20s, longer with a long --kill-after]",
+            "Time until the lock is free after a crash of this machine [default: 20s, more with a long --kill-after]",
         ),
         time(
             "at-least",
@@ -195,7 +202,7 @@ fn signal(text: &str) -> Result<Signal, String> {
     let number = upper.parse().ok().or_else(named);
     let signal = number.and_then(Signal::from_named_raw);
     signal.ok_or_else(|| {
-        "no signal has this name or number: use one such as TERM; to share the lock, use --shared".to_owned()
+        "unknown signal: use a name such as TERM; to share the lock, use --shared".to_owned()
     })
 }
 
@@ -253,7 +260,7 @@ fn mode(verb: &str, matches: &ArgMatches, names: usize) -> Result<Mode, Failure>
     let shared = has(matches, "shared").then_some(Mode::Shared);
     match permits.or(shared) {
         Some(_) if names > 1 => Err(Failure::usage(
-            "--shared and -p take one name: several names are taken exclusively",
+            "--shared and -p can't be used with several names",
         )),
         mode => Ok(mode.unwrap_or(Mode::Exclusive)),
     }

@@ -54,10 +54,9 @@ impl<'a> Supervisor<'a> {
         listener: Listener,
     ) -> Result<Self, Failure> {
         let files = guard.lock_files();
-        let files =
-            files.map_err(|e| Failure::broken("the lock's files can't be opened again", &e))?;
+        let files = files.map_err(|e| Failure::broken("can't open the files of the lock", &e))?;
         if options.inherit && files.is_empty() {
-            let why = "--inherit needs locks in files: leave it out, or use file:";
+            let why = "--inherit works only with file: locks";
             return Err(Failure::usage(why));
         }
         let until = until(guard.remaining(), options);
@@ -65,9 +64,9 @@ impl<'a> Supervisor<'a> {
             true => (Ok(None), &files[..]),
             false => (Watchdog::start(&files, until).map(Some), &[][..]),
         };
-        let watchdog = watchdog.map_err(|e| Failure::broken("no watchdog can be started", &e))?;
+        let watchdog = watchdog.map_err(|e| Failure::broken("can't start the watchdog", &e))?;
         let child = Child::start(options, guard.fencing_token(), until, inherited, words);
-        let child = child.map_err(|e| Failure::broken("the command can't be started", &e))?;
+        let child = child.map_err(|e| Failure::broken("can't start the command", &e))?;
         let mut supervisor = Supervisor {
             guard,
             options,
@@ -100,7 +99,7 @@ impl<'a> Supervisor<'a> {
 
     /// Waits until the command ends, and returns the status of this program.
     pub(crate) fn until_over(mut self) -> Outcome {
-        let watched = |e: io::Error| Failure::broken("the command can't be watched", &e);
+        let watched = |e: io::Error| Failure::broken("can't watch the command", &e);
         while !self.child.has_ended().map_err(watched)? {
             if let Some(signal) = self.child.take_stop().map_err(watched)? {
                 self.command_has_stopped(signal);
@@ -169,11 +168,11 @@ impl Supervisor<'_> {
         match &mut self.ending {
             None if is_lost => self.lock_is_lost(self.lost_reason()),
             None if remaining <= timing.notice() => {
-                let why = "the lock can't be renewed: the command is stopped before it is lost";
+                let why = "can't renew the lock: stopping the command before the lock is lost";
                 self.end(LOST, "renewal_failed", why, time);
             }
             None if max_run.is_some_and(|most| most <= self.started.elapsed()) => {
-                let why = "the command has run for too long";
+                let why = "the command ran longer than --max-run: stopping it";
                 self.end(RAN_TOO_LONG, "max_run", why, time);
             }
             None => {}
@@ -202,7 +201,7 @@ impl Supervisor<'_> {
             _ => self.options.timing.kill_after,
         };
         if self.ending.is_none() {
-            let why = format!("the lock is lost, {reason}: the command is stopped");
+            let why = format!("the lock is lost because {reason}: stopping the command");
             self.end(LOST, "lost", &why, time);
         }
     }
@@ -294,7 +293,7 @@ impl Supervisor<'_> {
             Some(false) => match watchdog.replaced(&self.files) {
                 Ok(other) => *watchdog = other,
                 Err(e) => {
-                    let text = format!("no watchdog can be started: {e}");
+                    let text = format!("can't start the watchdog: {e}");
                     self.words.say_why("warning", &text);
                     self.watchdog = None;
                 }
@@ -331,7 +330,7 @@ impl Supervisor<'_> {
             // No other group can have this number: the leader isn't reaped yet.
             group.signal(Signal::KILL);
             if !group.wait_until_dead(DIES_WITHIN) {
-                let text = "a process of the command can't be killed: it sleeps in the kernel";
+                let text = "can't kill a process of the command: it sleeps in the kernel";
                 self.words
                     .insist("warning", &[("reason", text.into())], text);
             }
@@ -341,7 +340,7 @@ impl Supervisor<'_> {
             terminal.take_back(group);
         }
         let exit = self.child.reap();
-        let exit = exit.map_err(|e| Failure::broken("the command's status can't be read", &e))?;
+        let exit = exit.map_err(|e| Failure::broken("can't read the status of the command", &e))?;
         if let (Some(terminal), Some(signal)) = (&self.terminal, exit.signal()) {
             terminal.restore();
             terminal.pass_on(signal);
@@ -350,7 +349,7 @@ impl Supervisor<'_> {
         let status = match self.ending {
             Some(ending) => ending.status,
             None if is_killed && watchdog == Some(true) => {
-                let why = "the lock is lost: the command was killed while this process was stopped";
+                let why = "the lock is lost: the watchdog killed the command while this process was stopped";
                 let name = self.options.name();
                 self.words
                     .say("lost", &[("reason", why.into())], &format!("{name}: {why}"));

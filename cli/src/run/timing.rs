@@ -31,7 +31,8 @@ impl Timing {
         };
         if longest.longest_notice() < longest.notice() {
             return Err(format!(
-                "--kill-after {} leaves no time for renewals, in a ttl of 24 h at most: use --kill-after {} or shorter",
+                "--kill-after {} leaves no time for renewals, because a ttl is at most 24 h: use --kill-after {} or \
+                 shorter",
                 text(kill_after),
                 text(longest.longest_notice() - longest.margin()),
             ));

@@ -26,7 +26,7 @@ pub(crate) fn command() -> Command {
         .value_name("NAME")
         .help("Watch only this lock [default: all taken locks]");
     Command::new("watch")
-        .about("Watch holders and waiters: live on a terminal, one line per event in a pipe")
+        .about("Watch holders and waiters, live or as one line per event in a pipe")
         .args([
             name,
             args::time("interval", "Time between two looks [default: 250ms]"),
@@ -51,7 +51,7 @@ type View = BTreeMap<String, Inspection>;
 pub(crate) fn run(globals: &Globals, matches: &ArgMatches) -> Outcome {
     let interval = args::duration(matches, "interval").unwrap_or(INTERVAL);
     if interval.is_zero() {
-        let why = "--interval 0 would never pause: use 10ms or more";
+        let why = "--interval can't be 0: use 10ms or more";
         return Err(Failure::usage(why));
     }
     let length = args::duration(matches, "for");
@@ -132,7 +132,7 @@ impl Signals {
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let number = usize::try_from(signal).unwrap_or(0);
             signal_hook::flag::register_usize(signal, heard.clone(), number)
-                .map_err(|e| Failure::broken("signals can't be heard", &e))?;
+                .map_err(|e| Failure::broken("can't handle signals", &e))?;
         }
         Ok(Signals(heard))
     }

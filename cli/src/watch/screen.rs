@@ -92,7 +92,7 @@ pub(super) fn run(watch: &Watch) -> Outcome {
 fn lines(watch: &Watch, view: &View, rate: &str, outage: Option<&str>) -> Vec<Line> {
     let mut lines = head(watch, view, rate);
     if let Some(outage) = outage {
-        let text = format!("{}; what follows is from before", visible(outage));
+        let text = format!("{}; showing the last known state", visible(outage));
         lines.push(Line::new(text, Look::Bold));
     }
     lines.push(Line::new("", Look::Plain));
@@ -155,7 +155,7 @@ fn fit(lines: &[Line], rows: usize) -> Vec<Line> {
     }
     let mut fitting = lines[..rows.saturating_sub(1)].to_vec();
     let missing = lines.len() - fitting.len();
-    fitting.push(Line::new(format!("and {missing} lines more"), Look::Dim));
+    fitting.push(Line::new(format!("and {missing} more lines"), Look::Dim));
     fitting
 }
 
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(fit(&lines, 3), lines);
         let fitting = fit(&lines, 2);
         assert_eq!(fitting.len(), 2);
-        assert_eq!(fitting[1].text, "and 2 lines more");
+        assert_eq!(fitting[1].text, "and 2 more lines");
     }
 
     #[test]

@@ -11,8 +11,7 @@ fn each_cause_is_told_once() {
     );
     let inner = std::io::Error::other(Error::engine(None, "b", "this", "the first"));
     let error = Error::unavailable(None, "a", inner).advising("wait");
-    let text = "a can't be reached, or can't serve now: wait: \
-                b failed: check this: the first";
+    let text = "a can't be reached or can't serve now: wait: b failed: check this: the first";
     assert_eq!(ErrorChain(&error).to_string(), text);
 }
 
@@ -22,7 +21,7 @@ fn error_of_main_reads_as_a_sentence() {
     let error = Error::unavailable(Some("a"), "redis://h", cause);
     assert_eq!(
         format!("{error:?}"),
-        "lock \"a\": redis://h can't be reached, or can't serve now: check the server and the network: \
-         connection refused (Unavailable { name: Some(\"a\"), engine: \"redis://h\" })"
+        "lock \"a\": redis://h can't be reached or can't serve now: check the server and the network: connection \
+                   refused (Unavailable { name: Some(\"a\"), engine: \"redis://h\" })"
     );
 }

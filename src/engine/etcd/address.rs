@@ -41,15 +41,13 @@ fn understand(url: &str) -> Result<Address, String> {
     let authority = Authority::parse(parts.authority.unwrap_or_default(), PORT);
     let Authority { login, servers } = authority.map_err(|reason| format!("{reason}: {FORM}"))?;
     if login.user.is_some() != login.password.is_some() {
-        return Err(
-            "a user needs a password, and a password a user: use etcd://user:password@host".into(),
-        );
+        return Err("user and password belong together: use etcd://user:password@host".into());
     }
     let root = root(parts.path)?;
     let mut query = Query::of(parts.query)?;
     let ((ca, own), known) = match tls {
         true => (query.take_certificates()?, "ca, cert, key"),
-        false => ((None, None), "none; of etcds:// ca, cert, key"),
+        false => ((None, None), "none; with etcds:// ca, cert, key"),
     };
     // A password that isn't escaped may have parted the URL, and then be taken for a query key.
     query.finish(known, !url.contains('@') && !parts.may_be_login())?;
@@ -74,16 +72,16 @@ fn root(path: &str) -> Result<String, String> {
     let path = before.unwrap_or(path);
     if path.contains('@') {
         // It would be shown.
-        return Err("an @ in a root is %40, and a / in a password is %2F".into());
+        return Err("write an @ in the root as %40, and a / in a password as %2F".into());
     }
     let root = decoded(path)?;
     if root.contains(char::is_control) {
-        return Err("its root has a control character".into());
+        return Err("the root contains a control character".into());
     }
     let is_empty = |name: &str| name.is_empty();
     if !root.is_empty() && root.split('/').any(is_empty) {
         return Err(
-            "its root has an empty part: use etcd://host/root or etcd://host/some/root".into(),
+            "the root has an empty part: use etcd://host/root or etcd://host/some/root".into(),
         );
     }
     Ok(root)

@@ -118,13 +118,13 @@ impl EtcdStore {
                 if answer.succeeded {
                     let name = request.claim.keys()[first.name].name();
                     log::info!(
-                        "the first that waits for {name} hasn't taken it, and is passed over"
+                        "skipped the first waiter for lock {name:?}, which didn't take the lock"
                     );
                 }
                 self.owners.change(request.owner, |own| own.sleeper = None);
             }
             Err(Failed { error, .. }) => {
-                log::debug!("the first in line isn't passed over: {error:?}");
+                log::debug!("can't skip the first waiter: {error:?}");
                 let again = self.clock.now().plus(time_to_acquire(request.ttl));
                 self.owners.change(request.owner, |own| {
                     own.sleeper = Some(Sleeper {

@@ -144,7 +144,7 @@ impl Leases {
     /// that fails, it ends with its ttl.
     pub(super) fn revoke(&self, lease: LeaseId, deadline: &Deadline) {
         if let Err(e) = self.client.revoke(lease, deadline) {
-            log::debug!("a lease at etcd is left to its ttl: {e:?}");
+            log::debug!("can't revoke a lease at etcd, which ends after its ttl: {e:?}");
         }
     }
 

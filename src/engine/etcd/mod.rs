@@ -70,9 +70,9 @@ fn warn_of_version(client: &Client, deadline: &Deadline) {
     let status = client.any_status(deadline);
     let version = status.map(|status| status.version).unwrap_or_default();
     if version.is_empty() {
-        log::debug!("{} doesn't tell its version", client.endpoint());
+        log::debug!("{} doesn't report its version", client.endpoint());
     } else if let Some(what) = operators::breaks_exclusion(&version) {
-        log::warn!("{} is etcd {version}, where {what}", client.endpoint());
+        log::warn!("{} runs etcd {version}: {what}", client.endpoint());
     }
 }
 
@@ -80,7 +80,7 @@ fn warn_of_version(client: &Client, deadline: &Deadline) {
 fn invalid_ttl(ttl: Duration, least: Duration) -> Error {
     Error::InvalidOption {
         option: "ttl",
-        reason: format!("{ttl:?} is not in its range, whole seconds, {least:?} to 24 h"),
+        reason: format!("{ttl:?} is out of range: use whole seconds from {least:?} to 24 h"),
     }
 }
 

@@ -202,28 +202,29 @@ const DEFECTS: [Defect; 4] = [
     Defect {
         mended: &[[3, 5, 3]],
         since: [3, 5, 0],
-        what: "a member that is killed under load may come back with other data than the others: two may have one lock",
+        what: "a member that is killed under load may return with other data than the others: two processes may hold \
+               a lock",
         better: "3.5.28, 3.6.9 or later",
     },
     Defect {
         mended: &[[3, 4, 31], [3, 5, 13]],
         since: [0, 0, 0],
-        what: "a leader that was stopped for longer than a ttl, was replaced, and goes on may end leases that its \
-               successor has renewed: two may have one lock",
+        what: "a leader that was stopped for longer than a ttl may end leases that its successor has renewed: two \
+               processes may hold a lock",
         better: "3.4.42, 3.5.28 or later",
     },
     Defect {
         mended: &[[3, 4, 38], [3, 5, 23], [3, 6, 5]],
         since: [0, 0, 0],
-        what: "it may say of a lease that it was kept alive although its keys are being deleted; locks look \
-               at their keys as well, and other programs may not",
+        what: "it may report a lease as kept alive while it deletes the keys of the lease; crosslock checks the keys \
+               too, other programs may not",
         better: "3.4.42, 3.5.28, 3.6.9 or later",
     },
     Defect {
         mended: &[[3, 4, 42], [3, 5, 28], [3, 6, 9]],
         since: [0, 0, 0],
-        what: "a member may answer a read from the past, also one that has to be of the present: a renewal or \
-               `verify` may not see yet that a lock was lost",
+        what: "a member may answer a linearizable read with old data: a renewal or `verify` may miss that a lock was \
+               lost",
         better: "3.4.42, 3.5.28, 3.6.9 or later",
     },
 ];
@@ -256,8 +257,8 @@ fn found(statuses: &[Status]) -> impl Iterator<Item = &MemberStatus> {
 fn version(statuses: &[Status]) -> Finding {
     let versions: Vec<_> = found(statuses).map(|one| one.version.as_str()).collect();
     if versions.is_empty() {
-        let advice = "allow this user to ask for the status, or ask `etcdctl endpoint status`";
-        return Finding::unknown("version", "no host tells its version", advice);
+        let advice = "allow this user to read the status, or run `etcdctl endpoint status`";
+        return Finding::unknown("version", "no host reports its version", advice);
     }
     Finding::version("etcd", versions, &DEFECTS)
 }
@@ -273,19 +274,20 @@ fn members(statuses: &[Status]) -> Finding {
     let learners = found(statuses).filter(|one| one.is_learner).count();
     let term = found(statuses).map(|one| one.term).max();
     let text = format!(
-        "{} of {} hosts answer, for {} members, in term {}",
+        "{} of {} hosts answer; {} members, term {}",
         found(statuses).count(),
         statuses.len(),
         members.len(),
         term.unwrap_or_default()
     );
     let is_alone = members.len() == 1;
-    let look = "look at `etcdctl endpoint status --cluster`";
+    let look = "check `etcdctl endpoint status --cluster`";
     if silent.is_empty() && without_leader + learners == 0 {
         return line::members(text, true, is_alone, look);
     }
     let silent = silent.join("; ");
-    let text = format!("{text}; {without_leader} know no leader, {learners} only learn; {silent}");
+    let text =
+        format!("{text}; {without_leader} have no leader, {learners} are learners; {silent}");
     line::members(text, false, is_alone, look)
 }
 
@@ -305,9 +307,9 @@ fn errors(statuses: &[Status]) -> Option<Finding> {
     }
     Some(Finding::weak(
         "database",
-        format!("{text}; the servers say: {}", errors.join("; ")),
-        "servers with an alarm take no writes: nothing can be locked",
-        "`etcdctl alarm list`; compact and defragment, or raise the quota, and then `etcdctl alarm disarm`",
+        format!("{text}; the servers report: {}", errors.join("; ")),
+        "servers with an alarm refuse writes, so nothing can be locked",
+        "run `etcdctl alarm list`; compact and defragment or raise the quota, then run `etcdctl alarm disarm`",
     ))
 }
 
@@ -321,7 +323,7 @@ fn ttl(options: &Options) -> Finding {
     Finding::weak(
         CHECK,
         text,
-        "choosing another leader can take longer: locks are then lost although their holders live",
+        "the election of a leader can take longer: locks are then lost, although their holders are alive",
         "5 s or more",
     )
 }

@@ -155,7 +155,7 @@ impl EtcdStore {
             return Ok(());
         }
         log::warn!(
-            "the data of etcd is older than it was: {} knew revision {}, and it is at {}",
+            "etcd lost data: {} was at revision {} and is now at {}",
             self.client.endpoint(),
             before.lease.revision,
             answer.revision

@@ -185,7 +185,7 @@ impl Files {
                 .held()
                 .and_then(|root| presence::notify(&root, presence));
             if let Err(e) = notified {
-                log::debug!("can't wake a waiter, which looks by itself later: {e}");
+                log::debug!("can't wake a waiter, which will look by itself later: {e}");
             }
         }
     }

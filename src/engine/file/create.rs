@@ -176,7 +176,7 @@ impl<'a> Workshop<'a> {
         if is_of_one(&shop.dir().metadata()?) {
             return Ok(shop);
         }
-        let text = "another user has put something else in its place";
+        let text = "another user has created something else in its place";
         Err(io::Error::new(ErrorKind::PermissionDenied, text))
     }
 
@@ -263,7 +263,8 @@ pub(super) fn give(file: &File, rights: &Metadata, bits: u32) -> io::Result<()> 
 pub(super) fn check_size(end: usize) -> io::Result<()> {
     match getrlimit(Resource::Fsize).current {
         Some(most) if most < end as u64 => {
-            let text = format!("this process may write {most} bytes to a file, which needs {end}");
+            let text =
+                format!("the file needs {end} bytes, and this process may write {most} to a file");
             Err(io::Error::new(ErrorKind::QuotaExceeded, text))
         }
         _ => Ok(()),

@@ -198,7 +198,7 @@ pub(super) fn is_exhausted(error: &io::Error) -> bool {
 }
 
 pub(super) fn no_file() -> io::Error {
-    io::Error::new(ErrorKind::IsADirectory, "it is no regular file")
+    io::Error::new(ErrorKind::IsADirectory, "it isn't a regular file")
 }
 
 /// The device and the number of a file, by which it is another one than those that are open elsewhere.
@@ -376,7 +376,7 @@ impl Root {
         let dir = Dir::itself_at(&self.path)?;
         let found = dir.metadata()?;
         if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
-            let text = "it isn't this user's with mode 0700: remove it, or name a directory by file:///dir";
+            let text = "it doesn't belong to this user or its mode isn't 0700: remove it, or use file:///dir";
             return Err(io::Error::new(ErrorKind::PermissionDenied, text));
         }
         Ok(dir)

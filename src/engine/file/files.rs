@@ -20,12 +20,11 @@ use crate::engine::rules::{PresenceId, Values};
 use crate::engine::{Receivers, denied};
 
 /// What to check when a user has no access.
-pub(super) const RIGHTS: &str = "the directory's owner and rights";
-const LENGTH: &str =
-    "how long a file this process may write (`ulimit -f`), and the quota of its disk";
-const DESCRIPTORS: &str = "the limit of open files (`ulimit -n`): this process has so many open, and those of idle \
-                           locks are closed already";
-pub(super) const DISK: &str = "the directory, its disk and its rights";
+pub(super) const RIGHTS: &str = "the owner and the permissions of the directory";
+const LENGTH: &str = "the file size limit (`ulimit -f`) and the disk quota";
+const DESCRIPTORS: &str = "the limit of open files (`ulimit -n`): this process has reached it, although the files of \
+                           idle locks are closed";
+pub(super) const DISK: &str = "the directory, its disk and its permissions";
 
 /// What a process has open of a directory.
 pub(super) struct Files {
@@ -211,7 +210,7 @@ impl Files {
                 Error::Conflict {
                     name,
                     key,
-                    reason: "it is no regular file".to_owned(),
+                    reason: "it isn't a regular file".to_owned(),
                 }
             }
             _ => Error::engine(name, &self.endpoint, DISK, cause),
@@ -223,16 +222,13 @@ impl Files {
         Error::Conflict {
             name: key.name().to_owned(),
             key: self.path(key).display().to_string(),
-            reason: "it doesn't hold the state of a lock".to_owned(),
+            reason: "it doesn't contain the state of a lock".to_owned(),
         }
     }
 
     /// The error for a file that another process has had locked for too long: while it was stopped, or by flock(1).
     pub(super) fn busy(&self, key: &Key) -> Error {
-        let cause = format!(
-            "{} stays locked by another program",
-            self.path(key).display()
-        );
+        let cause = format!("another program keeps {} locked", self.path(key).display());
         Error::unavailable(Some(key.name()), &self.endpoint, cause)
     }
 }

@@ -116,7 +116,7 @@ impl Journal {
                     return Err(e);
                 }
                 log::warn!(
-                    "a power cut has left a part of a delay queue's journal: what is behind it is dropped"
+                    "a crash of the host left the journal of a delay queue incomplete: dropping the incomplete end"
                 );
                 return file.set_len(self.read);
             }
@@ -167,7 +167,7 @@ impl Journal {
         let stepped = self.add(&mut text, step)?;
         let end = self.read + text.len() as u64;
         if end > LONGEST {
-            let text = format!("the queue needs {end} bytes, and may have {LONGEST}");
+            let text = format!("the queue needs {end} bytes, and the limit is {LONGEST}");
             return Err(io::Error::new(ErrorKind::QuotaExceeded, text));
         }
         check_size(usize::try_from(end).unwrap_or(usize::MAX))?;

@@ -76,7 +76,7 @@ impl FileEngine {
         match found {
             Ok(Some(found)) => {
                 if let Err(e) = upkeep::sweep(&found) {
-                    log::debug!("can't remove what ended processes left in {endpoint}: {e}");
+                    log::debug!("can't remove the files of ended processes in {endpoint}: {e}");
                 }
                 let files = Files::open(root, endpoint);
                 Ok(FileEngine { files })
@@ -90,7 +90,10 @@ impl FileEngine {
                 Err(denied(None, &endpoint, RIGHTS, e))
             }
             Err(e) => {
-                let reason = format!("{}: {e}: name a directory", root.path().display());
+                let reason = format!(
+                    "{}: {e}: use the path of a directory",
+                    root.path().display()
+                );
                 Err(invalid_url(url, &reason))
             }
         }
@@ -164,7 +167,7 @@ impl FileEngine {
             return Ok(Outcome::NOT_OWNER);
         }
         if let Err(e) = presence.touch() {
-            log::debug!("can't have a presence look new: {e}");
+            log::debug!("can't update the time of a presence file: {e}");
         }
         self.change_urgently(request, deadline, |names| {
             names.change(request, Change::Verify)
@@ -373,17 +376,17 @@ fn directory_of(url: &str) -> Result<PathBuf> {
 fn understand(url: &str) -> Result<PathBuf, String> {
     let parts = Parts::of(url)?;
     if !parts.path.starts_with('/') && parts.authority.is_none() {
-        return Err("a directory is named by its whole path: file:///dir".into());
+        return Err("the path of the directory must be absolute: use file:///dir".into());
     }
     if !parts.authority.is_none_or(is_this_host) {
-        return Err("locks live on this host: use file:///dir, with three slashes".into());
+        return Err("it names a host: use file:///dir, with three slashes".into());
     }
     if parts.query.is_some() {
-        return Err("a directory's ? is written %3F".into());
+        return Err("write a ? in the path as %3F".into());
     }
     let directory = PathBuf::from(OsString::from_vec(decoded_bytes(parts.path)?));
     if directory.file_name().is_none() {
-        return Err("it names no directory: use file:///dir, or file: for a private one".into());
+        return Err("the directory is missing: use file:///dir, or file: for a private one".into());
     }
     Ok(directory)
 }

@@ -128,7 +128,7 @@ pub(super) fn read(file: &File, boot: &BootId) -> io::Result<Option<(Found, Exte
 /// Replaces what was read at `now`. After an error it may be either text.
 pub(super) fn write(file: &File, boot: &BootId, text: &str, now: &Extent) -> io::Result<Extent> {
     if text.len() > LONGEST {
-        let text = "more wait for the lock than its file can hold";
+        let text = "the lock has more waiters than its file can hold";
         return Err(io::Error::new(ErrorKind::FileTooLarge, text));
     }
     let at = now.next(text.len());

@@ -221,7 +221,7 @@ impl Files {
             ErrorKind::InvalidData => Error::Conflict {
                 name: key.name().to_owned(),
                 key: self.root.path().join(file).display().to_string(),
-                reason: "it doesn't hold a delay queue".to_owned(),
+                reason: "it doesn't contain a delay queue".to_owned(),
             },
             ErrorKind::TimedOut => self.busy(key),
             _ => self.error_at(key, file, cause),

@@ -168,23 +168,23 @@ fn rights(directory: &Path, is_private: bool, found: &Metadata) -> Finding {
     let text = format!("{}, of user {owner}, mode {mode:04o}", directory.display());
     let may_write = |class: u32| mode >> class & 0o3 == 0o3;
     if is_private {
-        let others = "another user's `file:` is another directory, with other locks: \
-                      for those of several users, use file:///var/lock/<directory>";
+        let others = "each user has another `file:` directory: to share locks with other users, use \
+                      file:///var/lock/<directory>";
         return Finding::fine(CHECK, format!("{text}: for this user alone; {others}"));
     }
     if !may_write(0) {
         let who = if may_write(3) {
-            "its group uses the same locks"
+            "shared with its group"
         } else {
-            "one user's locks"
+            "for one user alone"
         };
         return Finding::fine(CHECK, format!("{text}: {who}"));
     }
     Finding::weak(
         CHECK,
-        format!("{text}: every user of this host may write there"),
-        "every user of this host can take, free and fake every lock",
-        "a directory of a group, such as mode 2770; or this one, if you trust all users",
+        format!("{text}: every user of this host can write to it"),
+        "every user of this host can take, free and forge every lock",
+        "use a directory of a group, with mode 2770; or keep this one, if you trust all users",
     )
 }
 
@@ -213,8 +213,8 @@ fn number_of(_directory: &Dir) -> io::Result<Option<i128>> {
 fn unknown() -> Finding {
     Finding::unknown(
         FILE_SYSTEM,
-        "of a kind that isn't known here",
-        "see that it is on a local disk: on a network file system two may hold a lock",
+        "unknown file system",
+        "check that it is on a local disk: on a network file system two processes may hold a lock",
     )
 }
 
@@ -260,17 +260,21 @@ fn judged(kind: Kind) -> Finding {
         Kind::Local(name) => Finding::fine(FILE_SYSTEM, format!("{name}, on this host")),
         Kind::InMemory(name) => Finding::fine(
             FILE_SYSTEM,
-            format!("{name}: a reboot forgets the counters, and fencing tokens go on by the clock"),
+            format!(
+                "{name}: a reboot loses the counters, and fencing tokens continue from the clock"
+            ),
         ),
         Kind::Layer(name) => Finding::fine(
             FILE_SYSTEM,
-            format!("{name}: the layer of a container, which shares it with no other"),
+            format!(
+                "{name}: the file system of a container, which isn't shared with other containers"
+            ),
         ),
         Kind::Network(name) => Finding::weak(
             FILE_SYSTEM,
-            format!("{name}, where other hosts or another program have a say"),
-            "two may hold a lock",
-            "a directory on a local disk; or redis:// for several hosts",
+            format!("{name}, which other hosts or programs can change"),
+            "two processes may hold a lock",
+            "use a directory on a local disk, or redis:// for several hosts",
         ),
     }
 }
@@ -285,7 +289,7 @@ fn room(found: &StatVfs) -> Finding {
     let files = Some(found.f_favail).filter(|_| found.f_files > 0);
     let mut text = format!("{} MiB free", bytes >> 20);
     if let Some(files) = files {
-        text += &format!(", and room for {files} files");
+        text += &format!(" and room for {files} files");
     }
     if bytes >= LEAST && files.is_none_or(|files| files >= FEWEST) {
         return Finding::fine(CHECK, text);
@@ -293,7 +297,7 @@ fn room(found: &StatVfs) -> Finding {
     Finding::weak(
         CHECK,
         text,
-        "a new lock needs a file: without room it fails",
+        "a new lock needs a file and fails without room",
         "make room, or use another disk",
     )
 }
@@ -308,19 +312,19 @@ fn locking(directory: &Dir) -> io::Result<Finding> {
     directory.remove(&name)?;
     Ok(match tried? {
         (Ok(()), Err(TryLockError::WouldBlock)) => {
-            Finding::fine(CHECK, "the second of two that lock a file is refused")
+            Finding::fine(CHECK, "a second process can't lock a locked file")
         }
         (Ok(()), Ok(())) => Finding::weak(
             CHECK,
-            "two locked the same file",
-            "nothing is excluded here",
-            "a directory on a local disk",
+            "two processes locked the same file",
+            "locks don't exclude each other here",
+            "use a directory on a local disk",
         ),
         (Err(e), _) | (_, Err(e)) => Finding::weak(
             CHECK,
             format!("a file can't be locked: {e}"),
             "no lock can be taken here",
-            "a directory on a local disk",
+            "use a directory on a local disk",
         ),
     })
 }
@@ -329,12 +333,13 @@ fn locking(directory: &Dir) -> io::Result<Finding> {
 fn reboots() -> Finding {
     const CHECK: &str = "reboots";
     if BootId::current().is_known() {
-        return Finding::fine(CHECK, "this host tells one boot from another");
+        return Finding::fine(CHECK, "the host's boot id is readable");
     }
     Finding::weak(
         CHECK,
-        "this host doesn't tell one boot from another",
-        "a lock that `at_least_for` keeps may stay taken for as long again as the host was up before a reboot",
+        "the host's boot id isn't readable",
+        "after a reboot, a lock that `at_least_for` keeps may stay taken too long, by up to the host's uptime before \
+         the reboot",
         "mount /proc",
     )
 }
@@ -349,18 +354,18 @@ fn presences(directory: &Arc<Dir>) -> Finding {
         Ok(is_open && is_gone(directory, id)?)
     });
     match tried {
-        Ok(true) => Finding::fine(CHECK, "a FIFO tells whether the process of a holder lives"),
+        Ok(true) => Finding::fine(CHECK, "a FIFO shows whether a holder's process is alive"),
         Ok(false) => Finding::weak(
             CHECK,
-            "a FIFO doesn't tell whether the process of a holder lives",
-            "a lock may be taken from a holder that lives, or stay taken by one that died",
-            "a directory on a local disk",
+            "a FIFO doesn't show whether a holder's process is alive",
+            "a lock may be taken from a live holder, or stay taken after its holder died",
+            "use a directory on a local disk",
         ),
         Err(e) => Finding::weak(
             CHECK,
             format!("a FIFO can't be made: {e}"),
             "no lock can be taken here",
-            "a directory on a local disk, with room and rights",
+            "use a directory on a local disk that has room and that this user can write to",
         ),
     }
 }

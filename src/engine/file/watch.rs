@@ -109,7 +109,7 @@ impl Files {
         match told {
             Ok(listed) => self.notify(listed),
             Err(e) => log::debug!(
-                "can't wake those that wait until the value of {:?} changes, who look by themselves later: {e}",
+                "can't wake the calls that wait for a change of {:?}, which will look by themselves later: {e}",
                 key.name()
             ),
         }

@@ -315,12 +315,12 @@ fn next_token(store: &impl LineLeases, request: Request<'_>, last_used: u64) -> 
     passed_on(last_used).ok_or_else(|| {
         let (name, cause) = (
             request.key().name(),
-            "it was passed on too often: release it, and lock it anew",
+            "it was handed over too often: release it and lock it again",
         );
         Error::engine(
             Some(name),
             store.endpoint(),
-            "how often it is passed on",
+            "how often it is handed over",
             cause,
         )
     })

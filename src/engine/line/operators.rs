@@ -283,12 +283,13 @@ fn places(line: &Line) -> BTreeSet<u64> {
 pub(crate) fn members(found: String, are_well: bool, is_alone: bool, look: &str) -> Finding {
     const CHECK: &str = "members";
     if !are_well {
-        let consequence = "locks work as long as most members do, and no longer";
+        let consequence = "locks work only while a majority of the members is up";
         return Finding::weak(CHECK, found, consequence, look);
     }
     if is_alone {
-        let consequence = "while it is down there are no locks, and with its disk they are gone";
-        let advice = "three or five members, all of them in the URL";
+        let consequence =
+            "while it is down nothing can be locked, and the loss of its disk frees all locks";
+        let advice = "run three or five members, and list all of them in the URL";
         return Finding::weak(CHECK, found, consequence, advice);
     }
     Finding::fine(CHECK, found)

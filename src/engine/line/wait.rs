@@ -130,7 +130,7 @@ impl<S: LineStore> Wait for LineWait<S> {
                 self.watch = None;
                 // What it should have told of is only read: to go in is a commit, also where somebody is ahead.
                 self.has_missed = true;
-                log::debug!("what is waited for can't be watched, so it is asked again: {error}");
+                log::debug!("can't watch the lock, asking again: {error}");
                 until.sleep(pace.next_pause());
             }
         }
@@ -325,9 +325,7 @@ impl<S: LineStore> LineWait<S> {
                     holder = watched.holder.or(holder);
                 }
                 Err(error) => {
-                    log::debug!(
-                        "what is waited for can't be watched, so it is asked again: {error}"
-                    );
+                    log::debug!("can't watch the lock, asking again: {error}");
                 }
             }
         }

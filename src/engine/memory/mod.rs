@@ -262,7 +262,7 @@ impl Engine for MemoryEngine {
     }
 
     fn diagnose(&self, _of: (&Namespace, &Options), _deadline: &Deadline) -> Result<Vec<Finding>> {
-        let found = "locks of this process: other processes have others, and they end with it";
+        let found = "locks of this process, which other processes don't see and which end with it";
         Ok(vec![Finding::fine("engine", found)])
     }
 

@@ -71,9 +71,9 @@ impl HostPort {
         let (host, port) = server.split_at(port_at);
         let port = match port.strip_prefix(':') {
             Some("") => default_port,
-            Some(port) => number(port).ok_or("its port isn't a number from 0 to 65535")?,
+            Some(port) => number(port).ok_or("the port isn't a number from 0 to 65535")?,
             None if port.is_empty() => default_port,
-            None => return Err("there is something between the ] of its host and the port".into()),
+            None => return Err("only a port may follow the ] of the host".into()),
         };
         let host = parse_host(host)?;
         Ok(HostPort { host, port })
@@ -83,20 +83,20 @@ impl HostPort {
 /// An IPv6 address without its brackets, or anything that may be a name.
 fn parse_host(host: &str) -> Result<String, String> {
     if host.is_empty() {
-        return Err("it names no host".into());
+        return Err("the host is missing".into());
     }
     if let Some(address) = host.strip_prefix('[') {
         let address = address.strip_suffix(']').unwrap_or_default();
         let address: Result<Ipv6Addr, _> = address.parse();
         return address
             .map(|address| address.to_string())
-            .map_err(|_| "what is between [ and ] is no IPv6 address".into());
+            .map_err(|_| "the text between [ and ] isn't an IPv6 address".into());
     }
     let host = decoded(host)?;
     let is_odd =
         |char: char| char.is_whitespace() || char.is_control() || r"#%/:<>?@[\]^|".contains(char);
     if host.contains(is_odd) {
-        return Err("its host has a character that no host has".into());
+        return Err("the host contains an invalid character".into());
     }
     Ok(host)
 }
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn parts_that_are_not_understood_are_named() {
         for (text, reason) in [
-            ("", "no host"),
-            (":1", "no host"),
-            ("h,", "no host"),
-            ("u:p@", "no host"),
+            ("", "host is missing"),
+            (":1", "host is missing"),
+            ("h,", "host is missing"),
+            ("u:p@", "host is missing"),
             ("h:x", "port"),
             ("h:65536", "port"),
             ("h:+1", "port"),
@@ -180,10 +180,10 @@ mod tests {
             ("[::1", "IPv6"),
             ("[1.2.3.4]", "IPv6"),
             ("[fe80::1%25eth0]", "IPv6"),
-            ("a]", "no host has"),
-            ("a b", "no host has"),
-            ("a%00b", "no host has"),
-            ("a%2525", "no host has"),
+            ("a]", "invalid character"),
+            ("a b", "invalid character"),
+            ("a%00b", "invalid character"),
+            ("a%2525", "invalid character"),
             ("h%2", "%25"),
             ("h%ff", "UTF-8"),
             (":%ff@h", "UTF-8"),

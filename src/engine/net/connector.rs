@@ -102,7 +102,7 @@ impl Resolver {
         let mut found = lookup.found.lock();
         while found.is_none() {
             if deadline.is_over() {
-                let text = format!("looking up {host} takes too long");
+                let text = format!("looking up {host} took too long");
                 return Err(io::Error::new(ErrorKind::TimedOut, text));
             }
             found = lookup.done.wait_for(found, super::slice(deadline));

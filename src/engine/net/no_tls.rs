@@ -31,7 +31,8 @@ impl Trust {
         _own: Option<&OwnCertificate>,
         shown: &str,
     ) -> Result<Self> {
-        let what = format!("{shown} (this build has no TLS): enable crosslock's feature `tls`");
+        let what =
+            format!("{shown} in this build, which has no TLS: enable crosslock's feature `tls`");
         Err(Error::Unsupported { what })
     }
 

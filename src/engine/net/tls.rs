@@ -45,7 +45,7 @@ pub(crate) struct Session(Box<ClientConnection>);
 #[derive(Clone, Debug)]
 pub(super) struct SharedSession(Arc<Mutex<Box<ClientConnection>>>);
 
-const CERTIFICATE: &str = "the certificates of this system, or those of `ca`";
+const CERTIFICATE: &str = "the certificates of this system, or the file of `ca`";
 
 impl Trust {
     /// Trusts the certificates in the file `ca`, or the system's, and shows our `own` to a server that asks for it.
@@ -96,7 +96,7 @@ impl Trust {
     /// For the server of that name or address.
     pub(crate) fn in_server(&self, host: &str) -> io::Result<TlsConfig> {
         let server = ServerName::try_from(host.to_owned()).map_err(|e| {
-            let text = format!("{host} is no name that a certificate can have: {e}");
+            let text = format!("{host} can't be the name in a certificate: {e}");
             io::Error::new(ErrorKind::InvalidData, text)
         })?;
         Ok(TlsConfig {
@@ -112,8 +112,7 @@ impl OwnCertificate {
         let chain = certificates_in(&self.chain)
             .map_err(|e| format!("cert={}: {e}: give a PEM file", self.chain.display()))?;
         let key = fs::read(&self.key).and_then(|pem| {
-            PrivateKeyDer::from_pem_slice(&pem)
-                .map_err(|_| io::Error::other("there is no key in it"))
+            PrivateKeyDer::from_pem_slice(&pem).map_err(|_| io::Error::other("it contains no key"))
         });
         let key = key.map_err(|e| format!("key={}: {e}: give a PEM file", self.key.display()))?;
         Ok((chain, key))
@@ -231,7 +230,7 @@ fn explained(error: io::Error, plain: &str) -> io::Error {
 
 /// What helps where a server doesn't take our certificate, or wants one.
 const OWN_CERTIFICATE: &str =
-    "the server wants a certificate that it trusts: show it one by ?cert=FILE&key=FILE";
+    "the server requires a client certificate that it trusts: use ?cert=FILE&key=FILE";
 
 fn wants_certificate(alert: AlertDescription) -> bool {
     use AlertDescription as Is;
@@ -252,16 +251,16 @@ fn what_is_wrong(why: &CertificateError) -> &'static str {
     use CertificateError as Is;
     match why {
         Is::NotValidForName | Is::NotValidForNameContext { .. } => {
-            "it is for another name: use a host that it names"
+            "it is for another name: use a host name in the certificate"
         }
         Is::Expired | Is::ExpiredContext { .. } => "it has expired: renew it",
         Is::NotValidYet | Is::NotValidYetContext { .. } => "it isn't valid yet: check the clocks",
         Is::UnknownIssuer | Is::BadSignature => {
-            "it is self-signed, or its authority isn't trusted: give the one or the other by ?ca=FILE"
+            "it is self-signed, or its authority isn't trusted: pass the certificate or the authority with ?ca=FILE"
         }
         // The verifier has no other name for it.
         Is::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            "it is self-signed as an authority's, which no server may use: give the server one with CA:FALSE"
+            "it is self-signed as an authority, which a server can't use: give the server one with CA:FALSE"
         }
         _ => "give the server another certificate",
     }
@@ -280,7 +279,7 @@ fn certificates_in(file: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let pem = fs::read(file)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match found.map_err(io::Error::other)? {
-        none if none.is_empty() => Err(io::Error::other("there is no certificate in it")),
+        none if none.is_empty() => Err(io::Error::other("it contains no certificate")),
         found => Ok(found),
     }
 }
@@ -291,7 +290,7 @@ fn roots_of_system() -> io::Result<RootCertStore> {
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         return Err(io::Error::other(
-            "the system has no certificates: give your own by ?ca=FILE",
+            "the system has no certificates: pass your own with ?ca=FILE",
         ));
     }
     Ok(roots)

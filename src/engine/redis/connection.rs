@@ -72,8 +72,7 @@ impl Connector {
                 Failure::Closed(format!("{cause}: if the port has TLS, use {scheme}://").into())
             }
             Failure::Closed(cause) if self.wants_certificate() => {
-                let hint =
-                    "if the server asks for a certificate, show it one by ?cert=FILE&key=FILE";
+                let hint = "if the server requires a client certificate, use ?cert=FILE&key=FILE";
                 Failure::Closed(format!("{cause}: {hint}").into())
             }
             failure => failure,
@@ -136,7 +135,7 @@ fn is_ok(answer: Value, failure: impl FnOnce(ServerError) -> Failure) -> Result<
         Value::Okay => Ok(()),
         Value::ServerError(error) => Err(failure(error)),
         _ => {
-            let cause = "it doesn't answer a login as a Redis server does".into();
+            let cause = "it doesn't answer a login like a Redis server".into();
             Err(Failure::Other(cause))
         }
     }
@@ -149,7 +148,7 @@ fn is_master(role: Value) -> Result<(), Failure> {
         Value::Array(parts) if parts.first() == Some(&Value::BulkString(b"master".to_vec())) => {
             Ok(())
         }
-        _ => Err(Failure::Demoted("it is no master".into())),
+        _ => Err(Failure::Demoted("it isn't a master".into())),
     }
 }
 
@@ -267,7 +266,7 @@ impl Connection {
         let asks = matches!(command.same_connection(), SameConnection::Asks(_));
         match self.voter {
             Some(voter) if asks && !voter.votes() => {
-                let cause = "it was started a short while ago, and doesn't vote yet: see `rejoin`";
+                let cause = "it was restarted recently and doesn't vote yet: see `rejoin`";
                 Err(Failure::Abstains(cause.into()))
             }
             _ => Ok(()),

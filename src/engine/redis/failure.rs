@@ -120,7 +120,9 @@ impl From<io::Error> for Failure {
             // A unix socket's rights.
             io::ErrorKind::PermissionDenied => Failure::Denied(error.into()),
             _ if is_about_our_certificate(&error) => {
-                let text = format!("{error}: show it one that it trusts, by ?cert=FILE&key=FILE");
+                let text = format!(
+                    "{error}: use a client certificate that the server trusts, with ?cert=FILE&key=FILE"
+                );
                 Failure::Denied(text.into())
             }
             // The server's certificate, or a peer that doesn't speak TLS.

@@ -165,10 +165,10 @@ impl LockScripts {
         match number {
             // The second copy wrote nothing: what replicas have of that is no proof that they have the value.
             1 | 2 if self.asks_replicas() => {
-                Some("the answer was lost that says whether replicas have its value")
+                Some("no answer shows whether replicas have the value")
             }
             // It may not have had the lease, and then it isn't the first copy that has ended it there.
-            2 if moved => Some("the answer was lost of a server whose place another has taken"),
+            2 if moved => Some("the answer of a server that was replaced was lost"),
             _ => None,
         }
     }
@@ -298,7 +298,7 @@ impl<'a> Held<'a> {
             ..Release::UNKNOWN
         });
         if let Err(e) = self.change(release, deadline) {
-            log::warn!("what was passed on of a lost lease stays taken for its ttl: {e}");
+            log::warn!("a lock that was handed over stays taken until its lease ends: {e}");
         }
         Ok(None)
     }
@@ -325,7 +325,7 @@ impl<'a> Held<'a> {
             for which in others {
                 if let Err(e) = sys::spawn_scoped("crosslock-parts", scope, || call_those(which)) {
                     log::warn!(
-                        "no thread for one of several servers, which is called after the others: {e}"
+                        "can't start a thread for one of several servers, so it is called after the others: {e}"
                     );
                 }
             }

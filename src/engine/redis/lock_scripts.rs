@@ -31,7 +31,7 @@ use crate::base::{Cause, Claim, Deadline, Error, Key, Mode, Prefer, Result, Stor
 use crate::engine::heartbeat::{Acquired, IfTaken, Taken};
 use crate::engine::{Failed, Request, denied};
 
-const LOGIN: &str = "user, password and rights";
+const LOGIN: &str = "user, password and permissions";
 
 /// What sends the scripts, and the server that runs them.
 #[derive(Debug)]
@@ -282,7 +282,7 @@ impl LockScripts {
 
     /// The error doesn't show the answer: another program than Redis may send back what it was sent.
     pub(super) fn surprised(&self, key: &Key) -> Error {
-        let cause = "it doesn't answer a script as a Redis server does";
+        let cause = "it doesn't answer a script like a Redis server";
         Error::engine(Some(key.name()), self.endpoint(), self.advice(), cause)
     }
 }
@@ -370,10 +370,10 @@ fn conflict(name: &str, keys: &[Key], reason: &str) -> Error {
     let counter = reason.strip_prefix("CONFLICT ");
     let counter = counter.and_then(|rest| rest.strip_suffix(" holds no counter"));
     let (key, reason) = match counter {
-        Some(counter) => (counter.to_owned(), "it holds no counter"),
+        Some(counter) => (counter.to_owned(), "it doesn't contain a counter"),
         None => {
             let locks: Vec<_> = keys.iter().map(|key| Keys::of(key).lock).collect();
-            let reason = "it, or one of the keys beside it, is of another type";
+            let reason = "it or a key beside it has another type";
             (locks.join(" or "), reason)
         }
     };

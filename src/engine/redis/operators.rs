@@ -19,7 +19,7 @@ const PAGE: usize = 1_000;
 /// The same in the empty namespace, where a script looks at what each holds.
 const PAGE_OF_ANY: usize = 200;
 
-const STRANGE: &str = "it doesn't answer SCAN as a Redis server does";
+const STRANGE: &str = "it doesn't answer SCAN like a Redis server";
 
 impl LockScripts {
     /// The call that [`inspection`] takes the answer of.

@@ -59,7 +59,7 @@ pub(super) fn check_length(name: &str, value: Option<&[u8]>) -> Outcome<()> {
     let most = LARGEST_VALUE >> 20;
     Err(Error::InvalidValue {
         name: name.to_owned(),
-        reason: format!("it has {length} bytes, and Redis is given {most} MiB at most"),
+        reason: format!("it has {length} bytes, and the limit on Redis is {most} MiB"),
     })
 }
 
@@ -85,15 +85,15 @@ impl Replies {
                 Err(Stop::Part) if self.end - self.start < LONGEST => self.read(stream)?,
                 Err(Stop::Part | Stop::TooLong) => {
                     let most = LARGEST_VALUE >> 20;
-                    let cause = format!("its answer is longer than {most} MiB");
+                    let cause = format!("the answer is longer than {most} MiB");
                     return Err(Failure::Other(cause.into()));
                 }
                 Err(Stop::Strange) if self.buffer[self.start..self.end].starts_with(TLS_ALERT) => {
-                    let cause = "it answers in TLS: use rediss://";
+                    let cause = "the port requires TLS: use rediss://";
                     return Err(Failure::Other(cause.into()));
                 }
                 Err(Stop::Strange) => {
-                    let cause = "what answers there is no Redis server: check host and port";
+                    let cause = "it doesn't answer like a Redis server: check host and port";
                     return Err(Failure::Other(cause.into()));
                 }
             }

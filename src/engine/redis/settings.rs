@@ -233,7 +233,7 @@ fn place(
         }
         "cluster" => match database(path)? {
             0 => (At::Cluster { hosts: servers }, 0, hosts),
-            _ => return Err("a cluster has database 0 alone: leave the path out".into()),
+            _ => return Err("a cluster has only database 0: leave the path out".into()),
         },
         "quorum" => {
             let database = database(path)?;
@@ -242,7 +242,7 @@ fn place(
         }
         _ => {
             return Err(format!(
-                "there is no +{kind}: use +sentinel, +cluster or +quorum"
+                "+{kind} is unknown: use +sentinel, +cluster or +quorum"
             ));
         }
     })
@@ -250,18 +250,18 @@ fn place(
 
 fn only(servers: Vec<HostPort>) -> Result<HostPort, String> {
     let [server] = <[_; 1]>::try_from(servers)
-        .map_err(|_| "several addresses are of redis+sentinel://, redis+cluster:// or redis+quorum://: name one")?;
+        .map_err(|_| "it has several addresses: use one, or redis+sentinel://, redis+cluster:// or redis+quorum://")?;
     Ok(server)
 }
 
 /// Servers of which any two majorities have one in common, which a server that is named twice would be alone.
 fn quorum(hosts: Vec<HostPort>) -> Result<At, String> {
     if !matches!(hosts.len(), 3 | 5 | 7 | 9) {
-        return Err("a quorum has 3, 5, 7 or 9 servers: name them all".into());
+        return Err("a quorum has 3, 5, 7 or 9 servers: list all of them".into());
     }
     let is_twice = |(at, host): (usize, &HostPort)| hosts[..at].contains(host);
     if hosts.iter().enumerate().any(is_twice) {
-        return Err("a quorum's servers are different ones: name each once".into());
+        return Err("it lists a server twice: list each server once".into());
     }
     Ok(At::Quorum { hosts })
 }
@@ -272,11 +272,15 @@ fn master(path: &str) -> Result<(String, u32), String> {
     let (name, rest) = path.split_at(path.find('/').unwrap_or(path.len()));
     if name.contains('@') {
         // It would be shown.
-        return Err("an @ in a master's name is %40, and a / in a password is %2F".into());
+        return Err(
+            "write an @ in the name of a master as %40, and a / in a password as %2F".into(),
+        );
     }
     let name = decoded(name)?;
     if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err("it names no master: use redis+sentinel://host,host/mymaster".into());
+        return Err(
+            "the name of the master is missing: use redis+sentinel://host,host/mymaster".into(),
+        );
     }
     Ok((name, database(rest)?))
 }
@@ -323,7 +327,7 @@ impl Given {
         let min_replicas = match query.take("min_replicas") {
             Some(text) => {
                 let least = number(&text);
-                Some(least.ok_or("its min_replicas isn't a number: use ?min_replicas=1")?)
+                Some(least.ok_or("`min_replicas` isn't a number: use ?min_replicas=1")?)
             }
             None => None,
         };
@@ -338,14 +342,17 @@ impl Given {
 
 fn unix(parts: Parts<'_>) -> Result<Address, String> {
     if !parts.authority.unwrap_or_default().is_empty() {
-        return Err("a socket is named by its whole path: use unix:///path.sock".into());
+        return Err("the path of the socket must be absolute: use unix:///path.sock".into());
     }
     let path = decoded(parts.path)?;
     if !path.starts_with('/') || Path::new(&path).file_name().is_none() {
-        return Err("it names no socket: use unix:///path.sock".into());
+        return Err("the path of the socket is missing: use unix:///path.sock".into());
     }
     if !can_be_socket(Path::new(&path)) {
-        return Err(format!("a socket's path can't have {} bytes", path.len()));
+        return Err(format!(
+            "the path of the socket is too long: it has {} bytes",
+            path.len()
+        ));
     }
     let mut query = Query::of(parts.query)?;
     let login = Login {
@@ -375,7 +382,7 @@ fn unix(parts: Parts<'_>) -> Result<Address, String> {
     })
 }
 
-const NO_DATABASE: &str = "its database isn't a number: use redis://host:port/0";
+const NO_DATABASE: &str = "the database isn't a number: use redis://host:port/0";
 
 fn database(path: &str) -> Result<u32, String> {
     match path {

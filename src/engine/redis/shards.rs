@@ -147,7 +147,7 @@ impl Shards {
         let held = Held::new(&self.deps.scripts, request, &claims);
         let left = held.change(Change::Release(Release::UNKNOWN), &deadline.within(RELEASE));
         if let Err(e) = left {
-            log::debug!("a worker that has a task stays in the lines of other shards: {e}");
+            log::debug!("a worker that has a task stays in the queues of other shards: {e}");
         }
     }
 }

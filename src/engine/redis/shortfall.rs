@@ -32,7 +32,7 @@ impl Replicas {
             Value::Int(have) => Ok(Some(Shortfall { have, least })),
             Value::ServerError(error) => Err(unconfirmed(error)),
             _ => Err(Failure::Other(
-                "it doesn't answer WAIT as a Redis server does".into(),
+                "it doesn't answer WAIT like a Redis server".into(),
             )),
         }
     }
@@ -50,8 +50,7 @@ impl fmt::Display for Shortfall {
         let Shortfall { have, least } = self;
         write!(
             f,
-            "it has what was written, but only {have} of its replicas are known to have it, and min_replicas is \
-             {least}: a failover may lose it"
+            "only {have} of its replicas confirmed the write, and min_replicas is {least}: a failover may lose it"
         )
     }
 }

@@ -54,7 +54,8 @@ fn understand(url: &str) -> Result<Address, String> {
     // A password that isn't escaped may have parted the URL, and then be taken for a path, or for a query key.
     if authority.contains('@') || parts.path.contains('@') {
         return Err(
-            "a login is no part of its hosts: use ?auth=digest:user:password, and %40 for @".into(),
+            "a login can't precede the hosts: use ?auth=digest:user:password, and write @ as %40"
+                .into(),
         );
     }
     let Authority { servers: hosts, .. } =
@@ -66,11 +67,11 @@ fn understand(url: &str) -> Result<Address, String> {
     let auth = auth.transpose()?;
     let tick = query.take_duration("tick")?;
     if tick.is_some_and(|tick| tick.is_zero()) {
-        return Err("its tick is 0: use the servers' tickTime, such as ?tick=2s".into());
+        return Err("`tick` is 0: use the tickTime of the servers, such as ?tick=2s".into());
     }
     let ((ca, own), known) = match tls {
         true => (query.take_certificates()?, "auth, tick, ca, cert, key"),
-        false => ((None, None), "auth, tick; of zks:// ca, cert, key, too"),
+        false => ((None, None), "auth, tick; with zks:// also ca, cert, key"),
     };
     query.finish(known, shows_keys(url, parts.query))?;
     let shown: Vec<_> = hosts.iter().map(HostPort::to_string).collect();
@@ -99,15 +100,15 @@ fn chroot(path: &str) -> Result<String, String> {
     for part in path.split('/').skip(1) {
         let part = decoded(part)?;
         if part.is_empty() || part == "." || part == ".." {
-            return Err("its path has an empty part, or a . or ..: use zk://host/a/b".into());
+            return Err("the path has an empty part, a . or a ..: use zk://host/a/b".into());
         }
         if part.contains(is_odd) {
-            return Err("its path has a character that no node's name has".into());
+            return Err("the path contains a character that a node's name can't have".into());
         }
         chroot = format!("{chroot}/{part}");
     }
     if chroot == "/zookeeper" || chroot.starts_with("/zookeeper/") {
-        return Err("/zookeeper belongs to the servers: use another path".into());
+        return Err("the servers use /zookeeper: use another path".into());
     }
     Ok(chroot)
 }
@@ -122,7 +123,7 @@ fn is_odd(char: char) -> bool {
 
 impl Auth {
     fn parse(text: &str) -> Result<Self, String> {
-        const FORM: &str = "its auth isn't SCHEME:CREDENTIALS: use ?auth=digest:user:password";
+        const FORM: &str = "`auth` isn't SCHEME:CREDENTIALS: use ?auth=digest:user:password";
         let (scheme, credentials) = text.split_once(':').ok_or(FORM)?;
         let is_user_and_password = |text: &str| {
             text.split_once(':')

@@ -94,7 +94,7 @@ impl fmt::Display for Member {
         let host = &self.host;
         match &self.state {
             State::Down(why) => write!(f, "{host} doesn't answer ({why})"),
-            State::Idle => write!(f, "{host} serves nobody: it has no leader"),
+            State::Idle => write!(f, "{host} serves no requests: it has no leader"),
             State::Silent => write!(f, "{host} answers"),
             State::Serves { mode, .. } => write!(f, "{host} is {mode}"),
         }
@@ -107,15 +107,16 @@ const DEFECTS: [Defect; 2] = [
     Defect {
         mended: &[[3, 5, 10], [3, 6, 3]],
         since: [0, 0, 0],
-        what: "a member may lose all that it got from a leader that died, and with others lose locks that are held",
+        what: "a member may lose everything that it got from a leader that died; with other members it may lose locks \
+               that are held",
         better: "3.9.4 or later",
     },
     // ZOOKEEPER-4541, 4712, 4785, 4925
     Defect {
         mended: &[[3, 9, 4]],
         since: [0, 0, 0],
-        what: "a member that joins a new leader may lose transactions, or keep nodes that the others have deleted: \
-               locks may be lost, or stay taken",
+        what: "a member that joins a new leader may lose transactions or keep nodes that the others have deleted: \
+               locks may be lost or stay taken",
         better: "3.9.4 or later",
     },
 ];
@@ -123,8 +124,8 @@ const DEFECTS: [Defect; 2] = [
 fn version(members: &[Member]) -> Finding {
     let versions: Vec<_> = members.iter().filter_map(Member::version).collect();
     if versions.is_empty() {
-        let why = format!("no host tells its version: {WORD} isn't allowed");
-        let advice = format!("set `4lw.commands.whitelist={WORD}`, or look into a server's log");
+        let why = format!("no host reports its version: the command {WORD} isn't allowed");
+        let advice = format!("set `4lw.commands.whitelist={WORD}`, or read a server's log");
         return Finding::unknown("version", why, advice);
     }
     // One that is alone joins nobody.
@@ -138,27 +139,28 @@ fn hosts(members: &[Member]) -> Finding {
     let is_well = |member: &Member| matches!(member.state, State::Serves { .. } | State::Silent);
     let are_well = members.iter().all(is_well);
     let is_alone = members.iter().any(Member::is_alone);
-    let look = "start what is down, or take it out of the URL if it is no member any more";
+    let look =
+        "start the hosts that are down, or remove them from the URL if they are no longer members";
     line::members(all.join("; "), are_well, is_alone, look)
 }
 
 /// What clients aren't told.
 fn log() -> Finding {
-    let why = "servers tell no client whether their log is on disk before they answer";
-    let advice = "see that no server has `forceSync=no`: the loss of a majority's power would free locks and \
-                  give their tokens again";
+    let why = "servers don't report whether they write their log to disk before they answer";
+    let advice = "check that no server has `forceSync=no`: a power failure of a majority would free locks and issue \
+                  their tokens again";
     Finding::unknown("log", why, advice)
 }
 
 fn session(locks: &Locks, options: &Options) -> Finding {
     let (ttl, tick) = (options.ttl, locks.tick());
-    let found = format!("{ttl:?}, as the ttl; the servers' tick is {tick:?}");
+    let found = format!("{ttl:?}, like the ttl; the servers' tick is {tick:?}");
     if ttl >= 6 * tick {
         return Finding::fine("session timeout", found);
     }
     let consequence =
-        "a renewal proves what was two ticks ago: leases last for little more than that";
-    let advice = "take a ttl of at least six ticks, or give the servers a smaller tickTime";
+        "a renewal proves the state of two ticks ago, so leases last for little more than that";
+    let advice = "use a ttl of at least six ticks, or a smaller tickTime on the servers";
     Finding::weak("session timeout", found, consequence, advice)
 }
 
@@ -166,12 +168,12 @@ fn session(locks: &Locks, options: &Options) -> Finding {
 fn proof(locks: &Arc<Locks>, deadline: &Deadline) -> Result<Finding, Failure> {
     let since = locks.session(deadline)?.prove(deadline)?;
     let lag = locks.clock.now().since(since);
-    let found = format!("the leader is known to have had the session {lag:?} ago");
+    let found = format!("the last proof that the leader had the session is {lag:?} old");
     if lag <= locks.ttl() / 2 {
         return Ok(Finding::fine("proof", found));
     }
-    let consequence = "leases last for less than half of the ttl";
-    let advice = "take a longer ttl, or give the servers a smaller tickTime";
+    let consequence = "leases last for less than half the ttl";
+    let advice = "use a longer ttl, or a smaller tickTime on the servers";
     Ok(Finding::weak("proof", found, consequence, advice))
 }
 
@@ -197,9 +199,9 @@ mod tests {
     #[test]
     fn versions_with_known_losses_are_weak() {
         for (found, fine, text) in [
-            ("3.5.9", false, "all that it got"),
+            ("3.5.9", false, "everything that it got"),
             ("3.5.10", false, "joins a new leader"),
-            ("3.6.2", false, "all that it got"),
+            ("3.6.2", false, "everything that it got"),
             ("3.6.3", false, "joins a new leader"),
             ("3.8.6", false, "joins a new leader"),
             ("3.9.3", false, "joins a new leader"),
@@ -224,7 +226,7 @@ mod tests {
         let finding = hosts(&[serves("3.9.4", "leader"), down, idle]);
         assert!(!is_fine(&finding));
         let expected = "h:2181 is leader; b:2181 doesn't answer (connection refused); \
-                        h:2181 serves nobody: it has no leader";
+                        h:2181 serves no requests: it has no leader";
         assert_eq!(finding.found, expected);
     }
 }

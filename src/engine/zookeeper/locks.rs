@@ -147,7 +147,7 @@ impl Locks {
         let locks = Arc::downgrade(self);
         let job = move || delete(&locks);
         if let Err(e) = self.deletes.start([Box::new(job) as Telling]) {
-            log::warn!("no thread to delete the nodes of leases that have ended: {e}");
+            log::warn!("can't start the thread that deletes the nodes of ended leases: {e}");
         }
     }
 

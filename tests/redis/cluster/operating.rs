@@ -34,7 +34,7 @@ fn doctor_names_slots_on_their_way_and_nodes_that_are_down() {
     migration.migrate();
     let slots = finding(&locker, "slots");
     assert_weak(&slots);
-    assert_eq!(slots.found, format!("1 on their way: {}", slot(&name)));
+    assert_eq!(slots.found, format!("1 migrating: {}", slot(&name)));
     migration.finish();
     // It leaves nothing behind.
     for node in 0..3 {

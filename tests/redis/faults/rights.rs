@@ -168,7 +168,7 @@ fn error_of_an_outage_says_what_to_do_and_leaves_its_cause_to_source() {
             !text.contains(&cause.expect("a cause").to_string()),
             "{text}"
         );
-        let advises = ["check", "tried again", "read it"];
+        let advises = ["check", "retried", "read the value"];
         assert!(advises.iter().any(|word| text.contains(word)), "{text}");
     }
 }

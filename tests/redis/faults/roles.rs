@@ -43,7 +43,7 @@ fn sentinel_is_told_at_open() {
         let ask = ["SENTINEL", "MONITOR", name, "127.0.0.1", &port, "1"];
         sentinel.query::<()>(&ask);
     };
-    for (words, next) in [("/NAME, with the name of a master", "one"), ("/one", "two")] {
+    for (words, next) in [("/NAME, with a name that", "one"), ("/one", "two")] {
         let error = refused(
             &sentinel.url(),
             ["a Sentinel", &format!("use {url}{words}")],
@@ -62,7 +62,7 @@ fn replica_is_told_at_open_until_it_is_promoted() {
         replica.info("master_link_status").as_deref() == Some("up")
     });
     let url = format!("use {}0", primary.url());
-    let error = refused(&replica.url(), ["which takes no locks", &url]);
+    let error = refused(&replica.url(), ["which grants no locks", &url]);
     // It may be the primary soon.
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
     replica.query::<()>(&["REPLICAOF", "NO", "ONE"]);

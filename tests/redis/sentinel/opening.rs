@@ -23,7 +23,7 @@ fn unreachable_sentinels_are_named() {
     down.kill();
     let [hole, down] = [hole.addr(), down.addr()].map(|addr| addr.to_string());
     let url = format!("redis+sentinel://:{PASSWORD}@{hole},{down}/mymaster");
-    let error = refused(&url, &["no sentinel tells", &down, "in time"]);
+    let error = refused(&url, &["no sentinel reports", &down, "in time"]);
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
 }
 

@@ -35,6 +35,6 @@ fn doctor_names_the_sentinels_that_are_down() {
     let address = set.sentinel(1).addr();
     let found = servers();
     assert!(matches!(found.verdict, Verdict::Weak { .. }), "{found:?}");
-    let told = format!("1 of 4 without an answer: {address}: ");
+    let told = format!("1 of 4 don't answer: {address}: ");
     assert!(found.found.contains(&told), "{found:?}");
 }

@@ -153,7 +153,7 @@ impl Connection {
             let used = incoming.body.take(&self.input, output).map_err(strange)?;
             self.input.drain(..used);
             if output.len() > LONGEST_ANSWER {
-                return Err(strange("its answer is longer than 16 MiB".into()));
+                return Err(strange("the answer is longer than 16 MiB".into()));
             }
             if !incoming.body.is_over() && output.len() == before && !self.read()? {
                 if incoming.body != Body::UntilClosed {
@@ -182,7 +182,7 @@ impl Connection {
     /// A server that expects TLS hangs up on plain text.
     fn unclear(&self, error: io::Error) -> HostFailure {
         let mut text = match error.kind() {
-            ErrorKind::UnexpectedEof => "it has closed the connection without an answer".to_owned(),
+            ErrorKind::UnexpectedEof => "it closed the connection without an answer".to_owned(),
             ErrorKind::ConnectionReset => error.to_string(),
             _ => return Effect::Unclear.by(error.into()),
         };
@@ -257,7 +257,7 @@ pub(super) fn head_in(bytes: &[u8]) -> Result<Option<(Head, usize)>, String> {
     match response.parse(bytes) {
         Ok(Status::Complete(length)) => Ok(Some((understood(&response)?, length))),
         Ok(Status::Partial) if bytes.len() < LONGEST_HEAD => Ok(None),
-        Ok(Status::Partial) => Err("the head of its answer has no end".into()),
+        Ok(Status::Partial) => Err("the head of its answer is incomplete".into()),
         Err(e) => Err(format!("it doesn't speak HTTP/1.1: {e}")),
     }
 }
@@ -273,7 +273,7 @@ fn understood(response: &Response<'_, '_>) -> Result<Head, String> {
         match value(response.headers, "Content-Length") {
             Some(length) => {
                 let length = length.parse();
-                Body::Length(length.map_err(|_| "the length of its answer is no number")?)
+                Body::Length(length.map_err(|_| "the length of its answer isn't a number")?)
             }
             None => Body::UntilClosed,
         }

@@ -60,18 +60,20 @@ mod code {
     pub(super) const UNAUTHENTICATED: u64 = 16;
 }
 
-const NO_GATEWAY: &str = "it doesn't answer as the JSON gateway of etcd 3.4 and later does: check its host, \
-                          port and version, and that it runs without --enable-grpc-gateway=false";
+const NO_GATEWAY: &str = "it doesn't answer like the JSON gateway of etcd 3.4 or later: check host, port and version, \
+                          and that --enable-grpc-gateway=false isn't set";
 
 impl Failure {
     /// What the caller is told of a lock, and of the place where it lives.
     pub(crate) fn into_error(self, name: Option<&str>, endpoint: &str) -> Error {
         match self {
             Failure::Unreachable(cause) => Error::unavailable(name, endpoint, cause),
-            Failure::Denied(cause) => denied(name, endpoint, "user, password and rights", cause),
+            Failure::Denied(cause) => {
+                denied(name, endpoint, "user, password and permissions", cause)
+            }
             Failure::TooLarge(cause) => {
                 let advice =
-                    "the size of values, and --max-request-bytes and --max-txn-ops of the servers";
+                    "the size of values, and the servers' --max-request-bytes and --max-txn-ops";
                 Error::engine(name, endpoint, advice, cause)
             }
             Failure::LeaseGone | Failure::LeaseExists => {
@@ -112,7 +114,9 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             _ if is_about_our_certificate(&error) => {
-                let text = format!("{error}: show it one that it trusts, by ?cert=FILE&key=FILE");
+                let text = format!(
+                    "{error}: use a client certificate that the server trusts, with ?cert=FILE&key=FILE"
+                );
                 Failure::Denied(text.into())
             }
             // The server's certificate, or a peer that doesn't speak TLS.
@@ -125,8 +129,8 @@ impl From<io::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::LeaseGone => f.write_str("the lease has run out, or was revoked"),
-            Failure::LeaseExists => f.write_str("there is another lease of that number"),
+            Failure::LeaseGone => f.write_str("the lease has expired or was revoked"),
+            Failure::LeaseExists => f.write_str("another lease has that number"),
             Failure::Unreachable(cause)
             | Failure::Denied(cause)
             | Failure::TooLarge(cause)
@@ -147,9 +151,8 @@ impl HostFailure {
                 Effect::Refused.by(Failure::Other(cause.into()))
             }
             Err(_) if has(body, NAMED_CERTIFICATE) => {
-                let text = "its gateway refuses a client certificate with a CommonName, since it demands a user and \
-                            password: show it a certificate without a CommonName, and give the URL a user and a \
-                            password";
+                let text = "its gateway requires a user and password, and refuses client certificates with a \
+                            CommonName: use a certificate without a CommonName, and put user and password into the URL";
                 Effect::Refused.by(Failure::Denied(text.into()))
             }
             Err(_) => HostFailure::surprising(status),
@@ -204,10 +207,10 @@ impl HostFailure {
                 Effect::UnknownToken.by(Failure::Unreachable(text.into()))
             }
             code::INVALID if says("user name is empty") => {
-                denied(": give the URL a user and a password")
+                denied(": put user and password into the URL")
             }
             code::PRECONDITION if says("authentication is not enabled") => {
-                denied(": give the URL neither user nor password")
+                denied(": remove user and password from the URL")
             }
             code::INVALID if says("authentication failed") => denied(""),
             code::DENIED => denied(""),
@@ -234,7 +237,7 @@ impl HostFailure {
             }
             // It may have stored what was too much.
             code::EXHAUSTED if says("space exceeded") => {
-                let text = format!("{text}: compact and defragment it, then disarm its alarm");
+                let text = format!("{text}: compact and defragment it, then disarm the alarm");
                 Effect::Unclear.by(Failure::Unreachable(text.into()))
             }
             // Requests say that they need a leader, and are then refused at the door.

@@ -234,7 +234,7 @@ impl Watch {
     /// after a long silence.
     pub(crate) fn next(&mut self, until: &Deadline) -> Result<Vec<Event>, Failure> {
         if self.hosts.rotation.first() != self.used.host {
-            let cause = "another host answers in place of that of a watch";
+            let cause = "another host answered a watch";
             return Err(Failure::Unreachable(cause.into()));
         }
         let trusted = SILENCE.saturating_sub(time::since(self.heard));

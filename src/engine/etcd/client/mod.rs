@@ -45,8 +45,8 @@ pub(super) struct Client {
 /// leader has changed.
 const ROUNDS: u32 = 4;
 
-const UNPROVEN: &str = "its cluster changes its leader again and again, or what is between spreads requests over \
-                        several members: then give the URL the members themselves";
+const UNPROVEN: &str = "the leader changes repeatedly, or a proxy spreads requests over several members: then list \
+                        the members in the URL";
 
 impl Client {
     /// Costs no I/O but that of reading certificates.

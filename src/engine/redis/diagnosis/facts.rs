@@ -71,7 +71,7 @@ const VERSION: &str = "version";
 const DEFECTS: [Defect; 1] = [Defect {
     mended: &[[6, 2, 0]],
     since: [0, 0, 0],
-    what: "the scripts need commands that this version doesn't have, so locks fail",
+    what: "locks fail, because the scripts need commands that this version lacks",
     better: "use Redis 6.2 or later, or Valkey",
 }];
 
@@ -89,13 +89,17 @@ pub(super) fn version(facts: &Facts) -> Option<Finding> {
             format!("{name} {version}"),
             "crosslock is tested with Redis and Valkey: test what you rely on",
         ),
-        None => Finding::unknown(VERSION, "it doesn't say what it is", ALLOW_INFO),
+        None => Finding::unknown(
+            VERSION,
+            "it doesn't report its name and version",
+            ALLOW_INFO,
+        ),
     })
 }
 
 const PERSISTENCE: &str = "persistence";
 
-const TOKENS_GO_ON: &str = "fencing tokens go on increasing, by the server's clock";
+const TOKENS_GO_ON: &str = "fencing tokens still increase, because they follow the server's clock";
 
 pub(super) fn persistence(facts: &Facts) -> Option<Finding> {
     let enabled = facts.get("aof_enabled").map(|enabled| enabled == "1");
@@ -106,7 +110,7 @@ pub(super) fn persistence(facts: &Facts) -> Option<Finding> {
         (None, Some(false)) => without_log(facts.get("save")),
         (None, None) => Finding::unknown(
             PERSISTENCE,
-            "this user may not see what a restart of the server keeps",
+            "this user isn't allowed to see the persistence settings",
             ALLOW_INFO,
         ),
     })
@@ -119,9 +123,9 @@ fn refusing(facts: &Facts) -> Option<Finding> {
     let field = field.iter().find(|field| failed(field))?;
     Some(Finding::weak(
         PERSISTENCE,
-        format!("its last write to disk failed ({field})"),
-        "it may refuse all locks, and a restart loses those that it has",
-        "look into the server's log, and at its disk",
+        format!("the last write to disk failed ({field})"),
+        "the server may refuse all locks, and a restart loses locks",
+        "check the server's log and disk",
     ))
 }
 
@@ -132,37 +136,37 @@ fn with_log(fsync: Option<&str>) -> Finding {
         Some(every) => Finding::weak(
             PERSISTENCE,
             found(match every {
-                "everysec" => "written to disk each second",
-                _ => "written to disk when the system does so",
+                "everysec" => "written to disk every second",
+                _ => "written to disk when the system decides",
             }),
             format!(
-                "a restart of the server keeps all locks, but one after a power failure or a crash of its machine \
-                 frees the newest, although their holders live, and loses the newest delayed tasks; {TOKENS_GO_ON}"
+                "a power failure or a crash of the machine loses the newest delayed tasks and frees the newest locks, \
+                 although their holders are alive; a restart of the server alone loses nothing; {TOKENS_GO_ON}"
             ),
-            "appendfsync always; or have storage check the fencing token",
+            "set appendfsync always, or let storage check the fencing token",
         ),
         None => Finding::unknown(
             PERSISTENCE,
-            found("but this user may not see when it is written to disk"),
-            "allow this user CONFIG GET (ACL SETUSER: +config|get), or ask who runs the server for appendfsync",
+            found("but this user isn't allowed to see when it is written to disk"),
+            "allow this user CONFIG GET (ACL SETUSER: +config|get), or ask the server's operator about appendfsync",
         ),
     }
 }
 
 fn without_log(save: Option<&str>) -> Finding {
     let found = match save {
-        Some("") => "nothing is kept",
-        Some(_) => "snapshots now and then, no append-only file",
+        Some("") => "no persistence",
+        Some(_) => "snapshots only, no append-only file",
         None => "no append-only file",
     };
     Finding::weak(
         PERSISTENCE,
         found,
         format!(
-            "a restart of the server frees locks, although their holders live, which find out at their next renewal; \
-             delayed tasks are lost; {TOKENS_GO_ON}"
+            "a restart of the server loses delayed tasks and frees locks whose holders are alive; they notice at \
+             their next renewal; {TOKENS_GO_ON}"
         ),
-        "appendonly yes, appendfsync always; or have storage check the fencing token",
+        "set appendonly yes and appendfsync always, or let storage check the fencing token",
     )
 }
 
@@ -173,20 +177,20 @@ pub(super) fn eviction(facts: &Facts) -> Option<Finding> {
     let limit = facts.number("maxmemory");
     Some(match facts.get("maxmemory_policy").zip(limit) {
         None => {
-            let found = "this user may not see maxmemory-policy";
+            let found = "this user isn't allowed to see maxmemory-policy";
             Finding::unknown(EVICTION, found, ALLOW_INFO)
         }
-        Some(("noeviction", 0)) => Finding::fine(EVICTION, "noeviction, and no limit of memory"),
+        Some(("noeviction", 0)) => Finding::fine(EVICTION, "noeviction, and no memory limit"),
         Some(("noeviction", _)) => Finding::fine(EVICTION, "noeviction"),
         Some((policy, 0)) => {
-            let found = format!("{policy}, but no limit of memory, so nothing is evicted");
+            let found = format!("{policy}, but no memory limit, so nothing is evicted");
             Finding::fine(EVICTION, found)
         }
         Some((policy, limit)) => Finding::weak(
             EVICTION,
             format!("{policy} at {}", mebibytes(limit)),
-            "a full server evicts locks: they are free, although their holders live; and delayed tasks, which are lost",
-            "maxmemory-policy noeviction",
+            "a full server loses delayed tasks and frees locks, although their holders are alive",
+            "set maxmemory-policy noeviction",
         ),
     })
 }
@@ -194,8 +198,8 @@ pub(super) fn eviction(facts: &Facts) -> Option<Finding> {
 pub(super) fn memory(facts: &Facts) -> Option<Finding> {
     let (used, limit) = used(facts, ["used_memory", "maxmemory"])?;
     let found = format!("{} of {} used", mebibytes(used), mebibytes(limit));
-    let consequence = "a full server refuses locks, or evicts them";
-    let advice = "more maxmemory, or fewer keys";
+    let consequence = "a full server refuses locks or evicts them";
+    let advice = "raise maxmemory, or store fewer keys";
     Some(match is_scarce(used, limit) {
         true => Finding::weak("memory", found, consequence, advice),
         false => Finding::fine("memory", found),
@@ -206,8 +210,8 @@ pub(super) fn clients(facts: &Facts) -> Option<Finding> {
     let (connected, limit) = used(facts, ["connected_clients", "maxclients"])?;
     let found = format!("{connected} of {limit} connections in use");
     let consequence =
-        "a server with too many connections refuses further ones, so locks fail and leases end";
-    let advice = "a higher maxclients, or fewer clients";
+        "at the limit the server refuses new connections, so locks fail and leases end";
+    let advice = "raise maxclients, or use fewer clients";
     Some(match is_scarce(connected, limit) {
         true => Finding::weak("clients", found, consequence, advice),
         false => Finding::fine("clients", found),
@@ -231,20 +235,20 @@ fn mebibytes(bytes: u64) -> String {
 
 const REPLICATION: &str = "replication";
 
-const STARVED: &str = "no lock is granted, and none is renewed";
+const STARVED: &str = "no lock is granted or renewed";
 
 /// Whether another server may take this one's place.
 pub(super) fn replication(facts: &Facts) -> Option<Finding> {
     let (Some(role), Some(replicas)) = (facts.get("role"), facts.number("connected_slaves")) else {
-        let found = "this user may not see whether there are replicas";
+        let found = "this user isn't allowed to see the replicas";
         return Some(Finding::unknown(REPLICATION, found, ALLOW_INFO));
     };
     if role != "master" {
         return Some(Finding::weak(
             REPLICATION,
             "it is a replica",
-            "a replica takes no locks",
-            "name its primary, or promote it",
+            "a replica grants no locks",
+            "use the URL of its primary, or promote it",
         ));
     }
     let found = described(facts, replicas);
@@ -257,27 +261,30 @@ fn failover(facts: &Facts, replicas: u64, found: &str) -> Finding {
     match facts.min_replicas {
         _ if replicas == 0 => Finding::fine(
             REPLICATION,
-            format!("{found}: there is no failover that could lose locks"),
+            format!("{found}, so no failover can lose locks"),
         ),
         0 => Finding::weak(
             REPLICATION,
             found,
-            "replication is asynchronous: a failover frees the newest locks, although their holders live, which find \
-             out at their next renewal; fencing tokens go on increasing, by the servers' clocks",
+            "replication is asynchronous: a failover frees the newest locks, although their holders are alive; they \
+             notice at their next renewal; fencing tokens still increase, because they follow the servers' clocks",
             format!(
-                "min_replicas={replicas} in the URL{}; or have storage check the fencing token",
+                "set min_replicas={replicas} in the URL{}, or let storage check the fencing token",
                 or_to_write(facts)
             ),
         ),
         least if least < replicas => Finding::weak(
             REPLICATION,
-            format!("{found}, of which {least} must have each lease (min_replicas)"),
-            "a failover to one that hasn't a lease frees its lock, although its holder lives",
-            format!("min_replicas={replicas} in the URL{}", or_to_write(facts)),
+            format!("{found}; {least} must confirm each lease (min_replicas)"),
+            "a failover to a replica without a lease frees its lock, although its holder is alive",
+            format!(
+                "set min_replicas={replicas} in the URL{}",
+                or_to_write(facts)
+            ),
         ),
         _ => Finding::fine(
             REPLICATION,
-            format!("{found}, and each lease is on all of them (min_replicas)"),
+            format!("{found}, and all of them confirm each lease (min_replicas)"),
         ),
     }
 }
@@ -297,9 +304,9 @@ fn starved(facts: &Facts, found: &str) -> Option<Finding> {
     if online < least {
         return Some(Finding::weak(
             REPLICATION,
-            format!("{found}; connected are {online}, and min_replicas is {least}"),
+            format!("{found}; {online} are connected, and min_replicas is {least}"),
             STARVED,
-            "start the others and see whether they follow it, or lower min_replicas",
+            "start the other replicas and check that they follow the primary, or lower min_replicas",
         ));
     }
     let good = facts.number("min_slaves_good_slaves")?;
@@ -307,9 +314,9 @@ fn starved(facts: &Facts, found: &str) -> Option<Finding> {
     (good < writes).then(|| {
         Finding::weak(
             REPLICATION,
-            format!("{found}; in time are {good}, and min-replicas-to-write is {writes}"),
+            format!("{found}; {good} are in time, and min-replicas-to-write is {writes}"),
             STARVED,
-            "see whether the replicas follow it, and how fast",
+            "check whether the replicas follow the primary, and how fast",
         )
     })
 }

@@ -174,13 +174,13 @@ fn finding(all: usize, silent: &[String]) -> Finding {
     Finding::weak(
         SERVERS,
         format!(
-            "{} of {all} without an answer: {}",
+            "{} of {all} don't answer: {}",
             silent.len(),
             silent.join("; ")
         ),
-        "what a master has that is down can't be locked until it is back or replaced, and each sentinel or replica \
-         that is down is one less to replace it",
-        "start it and look at its log, or take it out of the URL if it is gone for good",
+        "names on a master that is down can't be locked until it is back or replaced, and fewer sentinels and \
+         replicas are left to replace a master",
+        "start it and check its log, or remove it from the URL if it is gone for good",
     )
 }
 
@@ -255,7 +255,7 @@ fn on_their_way(nodes: &str) -> Vec<u16> {
 
 fn slots(covered: Option<u64>, moving: Option<Vec<u16>>) -> Finding {
     let (Some(covered), Some(mut moving)) = (covered, moving) else {
-        let found = "this user may not see how the cluster is";
+        let found = "this user isn't allowed to see the state of the cluster";
         let advice = "allow this user CLUSTER INFO and CLUSTER NODES (ACL SETUSER: +cluster|info +cluster|nodes)";
         return Finding::unknown(COVERAGE, found, advice);
     };
@@ -266,12 +266,12 @@ fn slots(covered: Option<u64>, moving: Option<Vec<u16>>) -> Finding {
         return Finding::weak(
             COVERAGE,
             format!("{missing} of {SLOTS} slots have no master that answers"),
-            "names in these slots can't be locked, and none at all with cluster-require-full-coverage",
-            "give them a master: redis-cli --cluster check, and --cluster fix",
+            "names in these slots can't be locked; with cluster-require-full-coverage, no name can",
+            "give them a master with redis-cli --cluster check and --cluster fix",
         );
     }
     if moving.is_empty() {
-        return Finding::fine(COVERAGE, format!("each of {SLOTS} slots has its master"));
+        return Finding::fine(COVERAGE, format!("each of the {SLOTS} slots has a master"));
     }
     let shown: Vec<_> = moving.iter().take(5).map(u16::to_string).collect();
     let more = if moving.len() > shown.len() {
@@ -281,22 +281,22 @@ fn slots(covered: Option<u64>, moving: Option<Vec<u16>>) -> Finding {
     };
     Finding::weak(
         COVERAGE,
-        format!("{} on their way: {}{more}", moving.len(), shown.join(", ")),
-        "while a slot is between two nodes, no lock in it can be taken or released, and those that have moved are \
-         lost if a node fails over meanwhile",
-        "finish the migration: redis-cli --cluster fix, if nothing does; fail no node over before",
+        format!("{} migrating: {}{more}", moving.len(), shown.join(", ")),
+        "while a slot migrates, no lock in it can be taken or released, and migrated locks are lost if a node fails \
+         over",
+        "finish the migration, if necessary with redis-cli --cluster fix, before you fail a node over",
     )
 }
 
 /// A lease has to outlive the time without a master: it was renewed an interval before it, at worst.
 fn failover(timeout: Option<Duration>, options: &Options) -> Finding {
     let Some(timeout) = timeout else {
-        let found = "this user may not see cluster-node-timeout";
+        let found = "this user isn't allowed to see cluster-node-timeout";
         let advice = "allow this user CONFIG GET (ACL SETUSER: +config|get)";
         return Finding::unknown(FAILOVER, found, advice);
     };
     let found = format!(
-        "a master that is gone is replaced after about {:?}",
+        "a failed master is replaced after about {:?}",
         timeout + ELECTION
     );
     let (ttl, every) = (options.ttl, options.renew_every());
@@ -307,10 +307,10 @@ fn failover(timeout: Option<Duration>, options: &Options) -> Finding {
         FAILOVER,
         found,
         format!(
-            "leases of {ttl:?}, renewed each {every:?}, end meanwhile: their holders lose them, and a master that is \
-             cut off grants locks for {timeout:?}"
+            "leases of {ttl:?}, renewed every {every:?}, end before that, so holders lose their locks; a master that \
+             is cut off grants locks for {timeout:?}"
         ),
-        "a longer ttl, or a smaller cluster-node-timeout",
+        "use a longer ttl or a smaller cluster-node-timeout",
     )
 }
 
@@ -322,11 +322,11 @@ mod tests {
     fn slots_without_a_master_and_those_between_two_are_weak() {
         let all = Some(u64::from(SLOTS));
         for (covered, moving, verdict, words) in [
-            (all, Some(vec![]), "fine", "each of 16384 slots"),
-            (all, Some(vec![9, 3, 9]), "weak", "2 on their way: 3, 9"),
+            (all, Some(vec![]), "fine", "each of the 16384 slots"),
+            (all, Some(vec![9, 3, 9]), "weak", "2 migrating: 3, 9"),
             (Some(16_000), Some(vec![]), "weak", "384 of 16384"),
-            (None, Some(vec![]), "unknown", "may not see"),
-            (all, None, "unknown", "may not see"),
+            (None, Some(vec![]), "unknown", "isn't allowed to see"),
+            (all, None, "unknown", "isn't allowed to see"),
         ] {
             let finding = slots(covered, moving);
             assert_eq!(finding.verdict.to_string(), verdict);

@@ -18,7 +18,7 @@ const CHECK: &str = "rights";
 const INBOX: &str = "inbox";
 
 /// What is found where nothing is missing.
-const ALL: &str = "this user may do all that locks need";
+const ALL: &str = "this user is allowed everything that locks need";
 
 /// How the key is made: it expires whatever happens next.
 const MAKE: &str = "SET KEY text PX 60000";
@@ -101,7 +101,7 @@ impl<'a> Trial<'a> {
             locks.extend(self.denied(REPLICAS)?);
         }
         let all = [
-            (locks, "locks can't be taken, or fail when others want them"),
+            (locks, "locks can't be taken, or fail under contention"),
             (shared, "read-write locks and semaphores fail"),
             (operators, "locks can't be listed"),
         ];
@@ -128,18 +128,17 @@ impl<'a> Trial<'a> {
         if denied.is_empty() {
             return Ok(Finding::fine(
                 INBOX,
-                "this user may tell waiters of grants, and hear of them",
+                "this user can notify waiters and be notified",
             ));
         }
         Ok(Finding::weak(
             INBOX,
             format!(
-                "this user may not {} on {}",
+                "this user isn't allowed to use {} on {}",
                 denied.join(", "),
                 shape(&self.channel)
             ),
-            "waiters aren't told of grants: they find them by asking, at a third of the ttl at the latest, and the \
-             order in which they came is lost",
+            "waiters aren't notified: they poll, at least every third of the ttl, and aren't served in order",
             self.advice(),
         ))
     }
@@ -173,7 +172,7 @@ impl<'a> Trial<'a> {
         let commands = commands.join(", ");
         Finding::weak(
             CHECK,
-            format!("this user may not use {commands} on its keys"),
+            format!("this user isn't allowed to use {commands} on its keys"),
             consequence,
             self.advice(),
         )

@@ -74,7 +74,7 @@ impl Listener {
             };
             // What the thread calls may be the user's. A panic of it must not end the thread that waiters rely on.
             let served = catch_unwind(AssertUnwindSafe(&mut serve));
-            let panicked = |_| Err(Failure::Closed("its reader panicked".into()));
+            let panicked = |_| Err(Failure::Closed("the reading thread panicked".into()));
             let served = served.unwrap_or_else(panicked);
             let was_subscribed = self.state.lock().disconnect();
             if served.is_ok() || was_subscribed && time::since(began) > LASTING {
@@ -97,7 +97,7 @@ impl Listener {
         let (endpoint, cause) = (&self.server.settings().shown, failure.cause());
         log::log!(
             level(was_logged),
-            "no grants heard from {endpoint}, so waiting is by asking: {cause}"
+            "can't receive notifications from {endpoint}, so waiters poll: {cause}"
         );
     }
 
@@ -139,7 +139,7 @@ impl Listener {
     fn has_ended(&self) -> Result<bool, Failure> {
         let state = self.state.lock();
         if state.is_distrusted {
-            return Err(Failure::Closed("it passed a waiter over".into()));
+            return Err(Failure::Closed("it skipped a waiter".into()));
         }
         Ok(state.is_empty() || self.closed.is_set())
     }

@@ -159,7 +159,7 @@ impl Inbox {
         let failed = |e: &io::Error| {
             log::log!(
                 level(was_logged),
-                "no thread to hear of grants, so waiting is by asking: {e}"
+                "can't start the thread that receives notifications, so waiters poll: {e}"
             );
         };
         started.inspect_err(failed).ok()

@@ -62,7 +62,7 @@ pub(super) fn open(
 ) -> Result<QuorumEngine> {
     let settings = Settings::new(address, options)?;
     if settings.replicas.is_some() {
-        let reason = "a quorum's servers have no min_replicas";
+        let reason = "a quorum has no `min_replicas`: leave it out";
         return Err(invalid_url(&address.shown, reason));
     }
     // Without one its servers lose nothing when they are started anew.
@@ -70,8 +70,8 @@ pub(super) fn open(
         return Err(Error::InvalidOption {
             option: "ttl",
             reason: format!(
-                "{:?} is longer than the rejoin of {:?}, for which a server that was started anew grants nothing: \
-                 set ?rejoin= in the URL, alike for all clients",
+                "{:?} is longer than `rejoin`, {:?}, the time that a restarted server doesn't vote: set ?rejoin= in \
+                 the URLs of all clients",
                 options.ttl, settings.rejoin
             ),
         });

@@ -129,7 +129,8 @@ impl Node {
             arrivals.waker.wake();
         };
         sys::spawn("crosslock-connect", connect).map_err(|e| {
-            let failure = Failure::Closed(format!("no thread to connect: {e}").into());
+            let failure =
+                Failure::Closed(format!("can't start a thread that connects: {e}").into());
             self.end_connecting(Some(&failure));
             failure
         })

@@ -21,7 +21,7 @@ use crate::engine::{
 /// How far clocks may differ where servers rejoin at once.
 const LEAST_REJOIN: Duration = Duration::from_secs(1);
 
-const FEWER_MAY_FAIL: &str = "while a majority is up locks go on, but fewer of the others may fail";
+const FEWER_MAY_FAIL: &str = "locks work while a majority is up, but fewer of the others may fail";
 
 #[derive(Debug)]
 pub(crate) struct QuorumEngine(pub(super) Arc<Quorum>);
@@ -141,7 +141,7 @@ impl Engine for QuorumEngine {
         let mut findings = diagnose((&servers, &[]), scripts, of, deadline)?;
         for finding in &mut findings {
             if finding.check == "persistence" && !rejoin.is_zero() {
-                let found = format!("a server that is started anew grants nothing for {rejoin:?}");
+                let found = format!("a restarted server grants nothing for {rejoin:?}");
                 *finding = Finding::fine(finding.check, found);
             } else if let Verdict::Weak { consequence, .. } = &mut finding.verdict
                 && finding.check == "servers"
@@ -192,9 +192,8 @@ impl Quorum {
         if apart < allowed.unwrap_or(LEAST_REJOIN) {
             return Finding::fine("clocks", found);
         }
-        let consequence =
-            "tokens may be smaller than earlier ones when a majority has lost its data";
-        Finding::weak("clocks", found, consequence, "set them by NTP")
+        let consequence = "if a majority loses its data, tokens may be smaller than earlier ones";
+        Finding::weak("clocks", found, consequence, "synchronize them with NTP")
     }
 
     /// Asks all servers, and waits for each. Gives what they say, in their order.

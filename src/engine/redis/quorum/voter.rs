@@ -38,7 +38,7 @@ impl Voter {
                 return Err(Failure::Denied(format!("{needs}: {cause}").into()));
             }
         }
-        let strange = || Failure::Other("it doesn't say for how long it has run".into());
+        let strange = || Failure::Other("it doesn't report its uptime".into());
         let mut lines = text_of(&info).ok_or_else(strange)?.lines();
         let uptime = lines.find_map(|line| line.strip_prefix("uptime_in_seconds:"));
         let uptime = uptime.and_then(|digits| number(digits.trim()));

@@ -94,7 +94,7 @@ impl Quorum {
             Some(failure) => format!(" ({failure})"),
             None => String::new(),
         };
-        let cause = format!("{answered} of {all} servers have answered, and a majority must{why}");
+        let cause = format!("{answered} of {all} servers answered, which isn't a majority{why}");
         Error::unavailable(key.map(Key::name), self.scripts().endpoint(), cause)
     }
 }

@@ -272,7 +272,7 @@ impl Call<'_> {
         }
         let slot = self.slot;
         let cause = format!(
-            "its nodes send what is for slot {slot} from one to the other: {HOPS} were tried, the last at {}",
+            "its nodes redirect requests for slot {slot} to each other: gave up after {HOPS} redirects, the last at {}",
             from.address()
         );
         Err(Failure::ClusterDown(cause.into()))
@@ -293,8 +293,8 @@ impl Call<'_> {
             return Ok(());
         }
         let told = format!(
-            "slot {} moves, and neither of its nodes has all keys that this takes ({cause}): try again when it has \
-             moved; if nothing moves it on, mend it by redis-cli --cluster fix",
+            "slot {} is migrating, and neither node has all keys of this request ({cause}): try again after the \
+             migration; if it is stuck, run redis-cli --cluster fix",
             self.slot
         );
         Err(Failure::TryAgain(told.into()))
@@ -343,7 +343,7 @@ impl Call<'_> {
                 let has = importer.call(&exists(lock), Manner::Asking, &share(self.deadline));
                 let said = match has {
                     Ok(answer) if answer.value == Value::Int(0) => continue,
-                    Ok(_) => "which has this lock".to_owned(),
+                    Ok(_) => "which already has this lock".to_owned(),
                     // Not any more.
                     Err(e) if matches!(e.error, Failure::Redirected(_)) => {
                         let mut map = self.topology.map.lock();
@@ -352,7 +352,7 @@ impl Call<'_> {
                     }
                     Err(e) => {
                         let cause = e.error.cause();
-                        format!("which doesn't say whether it has this lock ({cause})")
+                        format!("which doesn't answer whether it has this lock ({cause})")
                     }
                 };
                 return Err(self.half_done(&target.server, &importer, &said));
@@ -373,8 +373,8 @@ impl Call<'_> {
     fn half_done(&self, owner: &Server, importer: &Server, said: &str) -> Failure {
         let (slot, owner, importer) = (self.slot, owner.address(), importer.address());
         let cause = format!(
-            "slot {slot} of {owner} is on its way to {importer}, {said}: finish that, or mend it by \
-             redis-cli --cluster fix {owner}"
+            "slot {slot} is migrating from {owner} to {importer}, {said}: finish the migration, or run redis-cli \
+             --cluster fix {owner}"
         );
         Failure::TryAgain(cause.into())
     }

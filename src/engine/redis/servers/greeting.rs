@@ -46,7 +46,7 @@ pub(crate) fn greet(server: &Arc<Server>, deadline: &Deadline) -> Result<Role, F
             .value(&::redis::cmd("HELLO"), deadline)
             .map_or(Ok(Role::Primary), |hello| Ok(Role::of(&hello))),
         _ => {
-            let cause = "it doesn't answer PING as a Redis server does";
+            let cause = "it doesn't answer PING like a Redis server";
             Err(Failure::Other(cause.into()))
         }
     }
@@ -77,7 +77,7 @@ impl Topology {
         match answer.map_err(|failed| failed.error)?.value {
             Value::SimpleString(pong) if pong == "PONG" => Ok(()),
             _ => {
-                let cause = "its master doesn't answer PING as a Redis server does";
+                let cause = "its master doesn't answer PING like a Redis server";
                 Err(Failure::Other(cause.into()).into())
             }
         }
@@ -143,12 +143,15 @@ impl Sentinels {
         known.sort_unstable();
         known.dedup();
         let known = match &known[..] {
-            [] => "see SENTINEL MASTERS for the names that they know".to_owned(),
+            [] => "list the names with SENTINEL MASTERS".to_owned(),
             known => format!("they know {}", known.join(", ")),
         };
         Refused::Error(Error::InvalidUrl {
             url: settings.shown.clone(),
-            reason: format!("no sentinel knows a master {}: {known}", self.question.name),
+            reason: format!(
+                "no sentinel knows the master {}: {known}",
+                self.question.name
+            ),
         })
     }
 }
@@ -224,13 +227,13 @@ pub(crate) fn check(role: Role, server: &Arc<Server>, wanted: Kind) -> Result<()
         | (Role::ClusterNode, Kind::Cluster) => return Ok(()),
         (Role::Replica, Kind::Single | Kind::Quorum) => return Err(replica(server)),
         (Role::ActiveReplica, _) => (
-            "a KeyDB with active-replica, beside which others grant the same locks",
-            "a server whose replicas take no writes".to_owned(),
+            "a KeyDB with active-replica, whose peers grant the same locks",
+            "a server whose replicas accept no writes".to_owned(),
         ),
         (Role::Primary | Role::Replica, _) => {
             let primary = primary_of(server).filter(|_| role == Role::Replica);
             (
-                "neither of a cluster nor a Sentinel",
+                "which is neither a cluster node nor a Sentinel",
                 single_url(server, primary),
             )
         }
@@ -246,18 +249,18 @@ fn replica(server: &Arc<Server>) -> Error {
     let cause = match primary_of(server) {
         Some(primary) => {
             let url = single_url(server, Some(primary));
-            format!("it is a replica, which takes no locks: use {url}")
+            format!("it is a replica, which grants no locks: use {url}")
         }
-        None => "it is a replica, which takes no locks".to_owned(),
+        None => "it is a replica, which grants no locks".to_owned(),
     };
     let error = Error::unavailable(None, &server.settings().shown, cause);
-    error.advising("name its primary, or promote it")
+    error.advising("use the URL of its primary, or promote it")
 }
 
 fn sentinel_url(server: &Arc<Server>) -> String {
     let url = url(server, "+sentinel");
     match &masters(server)[..] {
-        [] => format!("{url}/NAME, with the name of a master that SENTINEL MASTERS tells"),
+        [] => format!("{url}/NAME, with a name that SENTINEL MASTERS lists"),
         [name] => format!("{url}/{name}"),
         names => format!("{url}/NAME, where NAME is one of {}", names.join(", ")),
     }

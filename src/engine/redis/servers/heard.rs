@@ -201,7 +201,7 @@ pub(crate) fn ask_all<T: Send + 'static>(
             let _ = answered.send(said);
         };
         if let Err(e) = sys::spawn("crosslock-lookup", asking) {
-            log::warn!("no thread to look a server up: {e}");
+            log::warn!("can't start a thread that looks a server up: {e}");
         }
     }
     Answers {
@@ -267,7 +267,7 @@ impl Nodes {
             NoView::UnknownName | NoView::NoSentinel => None,
         });
         failed.fold(None, worse).unwrap_or_else(|| {
-            Failure::ClusterDown("none of the nodes that were asked knows where any slot is".into())
+            Failure::ClusterDown("none of the nodes knows where the slots are".into())
         })
     }
 

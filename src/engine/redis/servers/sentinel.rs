@@ -132,18 +132,18 @@ impl Sentinels {
         let is_denied = |(_, why): &_| matches!(why, NoView::Failed(Failure::Denied(_)));
         let are_denied = heard.silent.len() == heard.asked && heard.silent.iter().all(is_denied);
         let rest = heard.asked - heard.silent.len() - heard.views.len();
-        let mut text = "no sentinel tells where the master is".to_owned();
+        let mut text = "no sentinel reports the master".to_owned();
         for (at, (sentinel, why)) in heard.silent.into_iter().enumerate() {
             let before = if at == 0 { ": " } else { "; " };
             let why = match why {
-                NoView::UnknownName => "it knows no master of that name".into(),
-                NoView::NoSentinel => "it is no Sentinel".into(),
+                NoView::UnknownName => "it doesn't know this master".into(),
+                NoView::NoSentinel => "it isn't a Sentinel".into(),
                 NoView::Failed(failure) => failure.cause(),
             };
             let _ = write!(text, "{before}{}: {why}", sentinel.address());
         }
         if rest > 0 {
-            let _ = write!(text, "; {rest} don't answer in time");
+            let _ = write!(text, "; {rest} didn't answer in time");
         }
         if are_denied {
             Failure::Denied(text.into())
@@ -233,9 +233,7 @@ fn is_unknown_command(text: &str) -> bool {
 
 /// What it says isn't shown: it may be what it was told.
 fn nonsense() -> NoView {
-    NoView::Failed(Failure::Other(
-        "it doesn't answer as a Sentinel does".into(),
-    ))
+    NoView::Failed(Failure::Other("it doesn't answer like a Sentinel".into()))
 }
 
 impl Command for Question {

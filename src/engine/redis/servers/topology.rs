@@ -155,10 +155,8 @@ impl Topology {
     /// Why there is no node for that.
     pub(super) fn nobody(&self, what: &str) -> Failure {
         match self.ask {
-            Ask::Sentinels(_) => Failure::Closed("no sentinel tells where the master is".into()),
-            Ask::Nodes(_) => {
-                Failure::ClusterDown(format!("no node is known to have {what}").into())
-            }
+            Ask::Sentinels(_) => Failure::Closed("no sentinel reports the master".into()),
+            Ask::Nodes(_) => Failure::ClusterDown(format!("no known node has {what}").into()),
         }
     }
 
@@ -230,10 +228,10 @@ impl Topology {
         drop(lookup);
         let cause = cause
             .as_deref()
-            .unwrap_or("its sentinels don't answer in time");
+            .unwrap_or("its sentinels didn't answer in time");
         log::log!(
             level,
-            "{shown} goes on with the master that is known: {cause}"
+            "{shown}: can't look up the master, using the last known one: {cause}"
         );
     }
 
@@ -286,7 +284,7 @@ impl Topology {
         // So that none is tried at once again, whether or not there is a thread.
         lookup.began = Some(now);
         if let Err(e) = sys::spawn("crosslock-lookup", look_up) {
-            log::warn!("no thread to look servers up: {e}");
+            log::warn!("can't start a thread that looks servers up: {e}");
             return Step::Fails;
         }
         lookup.running = Some(end.clone());
@@ -299,7 +297,7 @@ impl Topology {
             .map(|heard| self.ask.failure(*heard).cause().to_string());
         if let (Ask::Nodes(_), Some(cause)) = (&self.ask, &cause) {
             let endpoint = &self.settings.shown;
-            log::warn!("{endpoint}: no node says where the slots are: {cause}");
+            log::warn!("{endpoint}: no node reports where the slots are: {cause}");
         }
         let mut lookup = self.lookup.lock();
         if cause.is_none() {
@@ -356,7 +354,7 @@ impl Topology {
             && !Arc::ptr_eq(&before, &now)
         {
             let (shown, from, to) = (&self.settings.shown, before.address(), now.address());
-            log::info!("the master of {shown} is {to} now, and was {from}");
+            log::info!("the master of {shown} changed from {from} to {to}");
         }
         // It closes connections.
         retired.iter().for_each(|node| node.retire());

@@ -137,7 +137,7 @@ pub(super) fn host(server: &Server) -> String {
 }
 
 fn strange() -> Failure {
-    let cause = "it doesn't answer CLUSTER SLOTS as a node of a cluster does";
+    let cause = "it doesn't answer CLUSTER SLOTS like a cluster node";
     Failure::Other(cause.into())
 }
 

@@ -50,7 +50,7 @@ fn parts_that_are_not_understood_are_named() {
         ("zk://h/a%00b", "character"),
         ("zk://h/%EF%BF%BE", "character"),
         ("zk://h/zookeeper", "servers"),
-        ("zks://h?cert=/own.pem", "needs its key"),
+        ("zks://h?cert=/own.pem", "belong together"),
         ("zk://h?ca=/ca.pem", "zks://"),
         ("zk://h?auth=digest:me", "digest:user:password"),
         ("zk://h?auth=digest::p", "digest:user:password"),

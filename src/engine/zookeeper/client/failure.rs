@@ -32,7 +32,7 @@ pub(crate) enum Failure {
 impl Failure {
     /// An answer that isn't to what was asked.
     pub(crate) fn misunderstood() -> Self {
-        Failure::Other("it answers another question".into())
+        Failure::Other("its answer doesn't belong to the request".into())
     }
 
     /// The same with the name of the host, so that its reader knows which one it is.
@@ -71,15 +71,18 @@ impl Failure {
             (Failure::Untrusted(cause), _) => denied(name, endpoint, "?cert= and ?key=", cause),
             (Failure::TooLarge(bytes), Some(name)) => Error::InvalidValue {
                 name: name.to_owned(),
-                reason: format!("servers take no request of 1 MB, and this has {bytes} bytes"),
+                reason: format!("the request has {bytes} bytes, and servers refuse 1 MB or more"),
             },
             (failure @ Failure::TooLarge(_), None) => {
                 let advice = "the size of the value: up to 1 MB";
                 Error::engine(name, endpoint, advice, failure.to_string())
             }
-            (Failure::Other(cause), _) => {
-                Error::engine(name, endpoint, "that ZooKeeper serves that port", cause)
-            }
+            (Failure::Other(cause), _) => Error::engine(
+                name,
+                endpoint,
+                "that ZooKeeper is listening on that port",
+                cause,
+            ),
             (Failure::Refused(code), _) => code.into_error(name, endpoint),
         }
     }
@@ -96,7 +99,10 @@ impl fmt::Display for Failure {
             Failure::TimedOut => f.write_str("no answer in time"),
             Failure::Ended => f.write_str("the session has ended"),
             Failure::TooLarge(bytes) => {
-                write!(f, "a request of {bytes} bytes is larger than servers take")
+                write!(
+                    f,
+                    "the request has {bytes} bytes, which is more than servers accept"
+                )
             }
             Failure::Refused(code) => write!(f, "{code}"),
         }
@@ -166,17 +172,17 @@ impl Code {
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            -6 => "the server doesn't know the operation: it is too old",
-            -8 => "the server doesn't take the path",
-            -101 => "there is no such node",
-            -102 => "the node's ACL doesn't let this user do it",
+            -6 => "the server is too old for this operation",
+            -8 => "the server refuses the path",
+            -101 => "the node doesn't exist",
+            -102 => "the ACL of the node denies this",
             -103 => "the node has another version",
-            -108 => "an ephemeral node has no children",
-            -110 => "the node is there already",
+            -108 => "an ephemeral node can't have children",
+            -110 => "the node already exists",
             -111 => "the node has children",
             -114 => "the ACL isn't valid: nobody is logged in",
             -125 => "the quota is used up",
-            other => return write!(f, "the server answers with error {other}"),
+            other => return write!(f, "the server answered with error {other}"),
         })
     }
 }

@@ -12,7 +12,7 @@ pub(super) struct Malformed(pub(super) &'static str);
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it doesn't answer as a ZooKeeper server: {}", self.0)
+        write!(f, "it doesn't answer like a ZooKeeper server: {}", self.0)
     }
 }
 
@@ -160,12 +160,13 @@ impl Frames {
             return Ok(None);
         };
         if length[..2] == TLS_ALERT {
-            let text = "its port has TLS: use zks://";
+            let text = "the port requires TLS: use zks://";
             return Err(Error::new(ErrorKind::InvalidData, text));
         }
         let length = usize::try_from(i32::from_be_bytes(*length)).ok();
         let Some(length) = length.filter(|length| *length <= LONGEST) else {
-            let text = "it doesn't answer as a ZooKeeper server: a frame's length can't be right";
+            let text =
+                "it doesn't answer like a ZooKeeper server: the length of a frame is invalid";
             return Err(Error::new(ErrorKind::InvalidData, text));
         };
         let Some(frame) = rest.get(..length) else {
@@ -194,9 +195,9 @@ impl Frames {
 
 fn hung_up(between_frames: bool) -> Error {
     let text = if between_frames {
-        "the server closed the connection: it may have no leader now, or, at this port, speak TLS with zks:// alone"
+        "the server closed the connection: it may have no leader now, or this port may require TLS (zks://)"
     } else {
-        "the server closed the connection within an answer"
+        "the server closed the connection in the middle of an answer"
     };
     Error::new(ErrorKind::UnexpectedEof, text)
 }

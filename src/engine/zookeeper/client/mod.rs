@@ -313,15 +313,15 @@ fn check(timeout: Duration, bounds: Bounds, tick: Duration, is_given: bool) -> R
         return Ok(());
     }
     let hint = match is_given {
-        true => "the URL says so",
+        true => "from the URL",
         false => {
-            "so it seems by their sessions: if it is another, say it in the URL, as in ?tick=2s"
+            "as estimated from their sessions; if this is wrong, set it in the URL, such as ?tick=2s"
         }
     };
     let Bounds { most, .. } = bounds;
     let reason = format!(
-        "{timeout:?} is not in its range of whole milliseconds, {least:?} to {most:?}: these servers have sessions of \
-         {:?} to {most:?}, and a lease is one of {LEAST_TICKS} ticks at least. Their tickTime is {tick:?}, {hint}",
+        "{timeout:?} is out of range: use whole milliseconds from {least:?} to {most:?}. These servers allow sessions \
+         of {:?} to {most:?}, and a ttl must have at least {LEAST_TICKS} ticks. Their tickTime is {tick:?}, {hint}",
         bounds.least
     );
     let option = "ttl";
@@ -334,7 +334,7 @@ fn is_as_long(connection: &Connection, millis: i32) -> Result<(), Failure> {
     if given == millis {
         return Ok(());
     }
-    let text = format!("a server gives a session of {given} ms in place of {millis} ms");
+    let text = format!("a server granted a session of {given} ms instead of {millis} ms");
     Err(Failure::Other(text.into()))
 }
 

@@ -133,7 +133,7 @@ impl Servers {
             .hosts
             .all
             .get(place)
-            .ok_or_else(|| Failure::Other("there is no host".into()))?;
+            .ok_or_else(|| Failure::Other("no host is known".into()))?;
         let auth = self.address.auth.as_ref();
         let connection = Connection::open(host, handshake, auth, clock, deadline);
         connection.map_err(|failure| failure.of_host(&self.name(place)))
@@ -292,7 +292,7 @@ fn is_logged_in(answer: &[u8]) -> Result<(), Failure> {
         0 if header.xid == AUTH_XID => Ok(()),
         AUTH_FAILED => Err(Failure::Denied("the servers refuse this login".into())),
         _ => Err(Failure::Other(
-            "it doesn't answer a login as a ZooKeeper server does".into(),
+            "it doesn't answer a login like a ZooKeeper server".into(),
         )),
     }
 }

@@ -312,7 +312,7 @@ impl State {
         record: &mut Decoder<'_>,
         now: BootInstant,
     ) -> Result<(), Malformed> {
-        const TO_NOTHING: Malformed = Malformed("an answer to nothing that was asked");
+        const TO_NOTHING: Malformed = Malformed("an answer without a request");
         let first = self.pending.front().filter(|first| first.xid == header.xid);
         let first = first.ok_or(TO_NOTHING)?;
         self.handshake.last_zxid = self.handshake.last_zxid.max(header.zxid);

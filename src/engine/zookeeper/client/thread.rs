@@ -28,7 +28,8 @@ fn run(shared: &Shared, connection: Connection) {
         let began = time::now();
         // A panic must not end the thread on which all callers rely.
         let served = catch_unwind(AssertUnwindSafe(|| serve(shared, current)));
-        let failure = served.unwrap_or_else(|_| Failure::Unreachable("its reader panicked".into()));
+        let failure =
+            served.unwrap_or_else(|_| Failure::Unreachable("the reading thread panicked".into()));
         if matches!(failure, Failure::Ended) || shared.is_left() {
             break;
         }
@@ -49,7 +50,7 @@ fn run(shared: &Shared, connection: Connection) {
         let endpoint = &shared.servers.address.shown;
         shared.teller.log(log::Level::Warn, || {
             format!(
-                "the session at {endpoint} has ended, and with it the locks of this process there"
+                "the session at {endpoint} has ended, and this process has lost its locks there"
             )
         });
     }
@@ -62,7 +63,7 @@ fn log_loss(shared: &Shared, failure: &Failure) {
             &servers.address.shown,
             servers.name(servers.rotation.first()),
         );
-        format!("the connection to {shown} is lost, and made anew: {host}: {failure}")
+        format!("the connection to {shown} was lost, reconnecting: {host}: {failure}")
     });
 }
 
@@ -166,7 +167,7 @@ fn deliver(shared: &Shared, frame: &[u8]) -> Result<(), Failure> {
     match header.error {
         SESSION_EXPIRED => Err(Failure::Ended),
         SESSION_MOVED => Err(Failure::Unreachable(
-            "the session is at another server".into(),
+            "the session has moved to another server".into(),
         )),
         AUTH_FAILED | NO_SASL => Err(Failure::Denied("the servers refuse this login".into())),
         _ => Ok(state.answer(header, &mut record, now)?),
