@@ -56,7 +56,7 @@ impl Locker {
 
     /// Tries to take a lock to read once, without waiting.
     ///
-    /// Returns `None` when a writer holds the lock, or waits for it.
+    /// Returns `None` when a writer holds the lock. Unless readers are preferred, also when a writer waits for it.
     ///
     /// # Errors
     ///

@@ -117,7 +117,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
 
     /// Tries to take the lock to read once, without waiting, as [`Locker::try_read`] does.
     ///
-    /// Returns `None` when a writer holds the lock, or waits for it.
+    /// Returns `None` when a writer holds the lock. Unless readers are preferred, also when a writer waits for it.
     ///
     /// # Errors
     ///
