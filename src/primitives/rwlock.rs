@@ -302,7 +302,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// That of `change`: nothing is stored then. Those of [`update`](Self::update).
+    /// The error of `change`: nothing is stored then. And the errors of [`update`](Self::update).
     ///
     /// # Examples
     ///
