@@ -18,8 +18,8 @@
 //!
 //! # Primitives
 //!
-//! Each call comes in four variants: `lock` blocks, `try_lock` doesn't wait, `try_lock_for` and `try_lock_until` wait
-//! for a limited time. The `try_` calls return `Ok(None)` when the lock is taken.
+//! Each way to take a lock comes in four variants: `lock` blocks, `try_lock` doesn't wait, `try_lock_for` and
+//! `try_lock_until` wait for a limited time. The `try_` calls return `Ok(None)` when the lock is taken.
 //!
 //! | call | holders | returns |
 //! |---|---|---|
@@ -46,17 +46,17 @@
 //! # What a lease promises
 //!
 //! A lock must become free when its holder crashes. So it is a *lease*: it ends after its time to live (ttl), unless
-//! the guard's own thread renews it. On `file:` a lease doesn't end with time. The kernel frees the lock when its
-//! process ends.
+//! the guard's own thread renews it. On `file:` a lease that is renewed doesn't end with time. There the kernel frees
+//! the lock when its process ends.
 //!
-//! While [`LockGuard::is_held`] is true, no other guard of that name is valid. This holds as long as the server keeps
-//! its data and clocks run at the same speed within 1 %. A lease counts from before its request was sent, on a clock
-//! that runs on while the machine is suspended. No client's wall clock matters.
+//! While [`LockGuard::is_held`] is true, no guard that it excludes is valid. This holds as long as the server keeps its
+//! data and clocks run at the same speed within 1 %. A lease counts from before its request was sent, on a clock that
+//! runs on while the machine is suspended. No client's wall clock matters.
 //!
-//! A lease breaks in two ways:
+//! Two things break a lease most often; `docs/guarantees.md` lists all:
 //!
 //! - The server loses it: a restart without persistence, a failover to a replica that lags, an eviction, `FLUSHALL`.
-//!   The holder notices by its next renewal. etcd and ZooKeeper lose none while a majority of their members keeps its
+//!   The holder notices at its next renewal. etcd and ZooKeeper lose none while a majority of their members keeps its
 //!   disks.
 //! - The holder is paused between its last check and its write, for longer than its ttl. It can't notice that.
 //!
@@ -68,8 +68,8 @@
 //!
 //! The library logs through the `log` crate. It never logs an owner string or a password.
 //!
-//! - As warnings: a lease that is lost or can't be renewed; a release that failed in a drop or in the background; a
-//!   connection on which no messages arrive; a call that waits for a lock that its own thread holds;
+//! - As warnings, among others: a lease that is lost or can't be renewed; a release that failed in a drop or in the
+//!   background; a connection on which no messages arrive; a call that waits for a lock that its own thread holds;
 //!   [`Locker::from_env`] without the variable.
 //! - At debug level: the start of a wait, with the holder if the engine knows it; the start and the end of an outage.
 //!
@@ -82,6 +82,7 @@
 //! | `redis` | yes | locks in a Redis or Valkey server, over TCP or a unix socket |
 //! | `file` | yes | locks in a directory of this host |
 //! | `value` | yes | `Mutex<T>` and `RwLock<T>`, whose values are stored as JSON; what waits until something happens |
+//! | `delay` | no | `DelayQueue<T>`: delayed tasks; implies `value` |
 //! | `etcd` | no | locks in etcd |
 //! | `zookeeper` | no | locks in ZooKeeper |
 //! | `testing` | no | `testing::Fake`: for tests, locks with a clock that the test moves |

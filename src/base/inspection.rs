@@ -33,10 +33,10 @@ pub struct Inspection {
     /// Its holders. On Redis the first 1,000.
     pub holders: Vec<Holder>,
     /// Its waiters in the engine's queue, in the order in which they will get it. If several threads of a process wait
-    /// for the lock exclusively, only the first is listed. On Redis the first 1,000 readers, and the first 1,000
-    /// others.
+    /// for the lock exclusively through one locker, only the first is listed. On Redis the first 1,000 readers, and the
+    /// first 1,000 others.
     pub waiters: Vec<Waiter>,
-    /// The largest known fencing token of the lock: every later one is larger.
+    /// A number that every later fencing token of the lock exceeds, if one is known.
     pub last_token: Option<u64>,
 }
 

@@ -11,10 +11,11 @@ use crate::base::token::Token;
 
 /// Receives the events of a locker: see [`LockerBuilder::observer`](crate::LockerBuilder::observer).
 ///
-/// The thread that causes an event calls the observer: the thread of the call, the thread that renews a lease, or a
-/// thread that asks a guard whether it is held and finds its lease over. The thread continues when the observer
-/// returns. So an observer must be fast, must not block, and must not use the locker that it observes. The library
-/// holds no lock of its own during the call. A panic of the observer is caught and has no effect.
+/// The thread that finds an event calls the observer: the thread of the call, the thread that renews a lease, a thread
+/// that asks a guard whether it is held and finds its lease over, or a thread that receives the server's messages. The
+/// thread continues when the observer returns. So an observer must be fast, must not block, and must not use the locker
+/// that it observes. The library holds no lock of its own during the call. A panic of the observer is caught and has no
+/// effect.
 ///
 /// # Forks
 ///
@@ -86,7 +87,7 @@ pub trait Observer: Send + Sync {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A call starts to wait, because the lock is taken.
+    /// A call starts to wait, because the lock is taken, or because no task of the queue is due.
     #[non_exhaustive]
     Waiting {
         /// The lock's namespace.

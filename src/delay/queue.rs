@@ -14,7 +14,8 @@ use crate::base::{
 use crate::primitives::value::{from_json, to_json};
 use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 
-/// A queue of tasks that become due at a time. Each task is done at least once, even if workers crash.
+/// A queue of tasks that become due at a time. If a worker crashes, its task is tried again, until it is done or
+/// buried.
 ///
 /// Tasks are values of `T`, stored as JSON. They stay where the locks are until they are done or removed. On `memory:`
 /// they end with the process. Every process that opens the queue with its name can insert and take tasks. Clones are

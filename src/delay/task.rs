@@ -19,7 +19,7 @@ use crate::{acquire::Calls, guard::LockGuard};
 /// | [`retry_in`](Self::retry_in) | it is due again after that time |
 /// | [`bury`](Self::bury) | it stays until it is kicked or removed |
 /// | dropped, also during a panic | it is tried again after its backoff |
-/// | the process dies, or can't reach the engine for a ttl | it is tried again at once |
+/// | the process dies, or can't reach the engine for a ttl | it is tried again as soon as its lease is over |
 ///
 /// After its last try it is buried instead.
 ///
@@ -86,7 +86,8 @@ impl<T> Task<T> {
         &this.lease
     }
 
-    /// Returns the fencing token of this try: larger than that of each earlier try of any task of the queue.
+    /// Returns the fencing token of this try: larger than the token of each earlier try of any task of the queue. In a
+    /// queue of several [shards](crate::DelayQueue::shards) this holds only for the tries of one task.
     pub fn fencing_token(this: &Self) -> u64 {
         this.lease.fencing_token()
     }

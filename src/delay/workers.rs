@@ -30,7 +30,8 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> DelayQueue<T> {
     /// Starts `threads` threads that take tasks and call `handler` with each of them.
     ///
     /// If the handler returns `Ok`, the task is done. If it returns an error or panics, the task is tried again after
-    /// its backoff, and stores the error's text. If the engine can't be reached, the threads log that and try again.
+    /// its backoff, or buried after its last try, and keeps the error's text. If the engine can't be reached, the
+    /// threads log that and try again.
     ///
     /// When you drop [`Workers`], idle threads end, and the others finish their task. The drop returns after that.
     ///

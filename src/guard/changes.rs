@@ -218,9 +218,10 @@ impl LockGuard {
     /// Tokens don't run ahead of the server's clock. If threads of one process pass the lock on faster than once a
     /// microsecond, this call may wait for a microsecond.
     ///
-    /// Tokens increase even after the server has lost its data, as long as its clock doesn't step back. They fit an
-    /// `i64` and a database's `BIGINT`. They stay below 2^53, and so fit a JSON number, until etcd has had 2^41
-    /// revisions or ZooKeeper has elected its leader 512 times.
+    /// On Redis, tokens increase even after the server has lost its data, unless its clock, or the clock of the server
+    /// that replaces it, is behind. On etcd and ZooKeeper they depend on no clock. They fit an `i64` and a database's
+    /// `BIGINT`. They stay below 2^53, and so fit a JSON number, until etcd has had 2^41 revisions or ZooKeeper has
+    /// elected its leader 512 times.
     ///
     /// # Examples
     ///
@@ -248,10 +249,11 @@ impl LockGuard {
         number
     }
 
-    /// Returns `true` if the previous holder never released the lock: it crashed, was paused past its ttl, or panicked.
+    /// Returns `true` if the previous exclusive holder never released the lock: it crashed, was paused past its ttl, or
+    /// panicked.
     ///
-    /// What the lock protects may then be half done (compare `EOWNERDEAD` of robust mutexes). Only the next holder sees
-    /// it.
+    /// What the lock protects may then be half done (compare `EOWNERDEAD` of robust mutexes). The next exclusive holder
+    /// sees it, and so do readers and holders of permits that come before that one. Later holders don't.
     ///
     /// - **A panic** counts if it would poison a `std::sync::Mutex`: it began while the guard was held, and dropped the
     ///   guard. A panic that was caught before that, or that began earlier, doesn't count. Panics of readers and of

@@ -152,8 +152,8 @@ impl LockGuard {
 
     /// Returns `true` if this process can prove that the lease is valid. Does no I/O.
     ///
-    /// `true` means that no other guard was valid at the moment of the call, if the server kept the lock. After `false`
-    /// it never returns `true` again.
+    /// `true` means that no guard that this one excludes was valid at the moment of the call, if the server kept the
+    /// lock. After `false` it never returns `true` again.
     ///
     /// # Examples
     ///
@@ -219,7 +219,7 @@ impl LockGuard {
         }
     }
 
-    /// Asks the engine whether this guard still has the lock: one round trip.
+    /// Asks the engine whether this guard still has the lock: on Redis one round trip.
     ///
     /// It finds what [`check`](Self::check) can't: a deleted key, a server that has lost its data, a removed file.
     ///
@@ -269,9 +269,9 @@ impl LockGuard {
     /// is closed, so that every clone of the receiver wakes. When the guard is released, the channel is closed without
     /// a message.
     ///
-    /// The process knows when the ttl has run out, when a renewal was refused, or by [`verify`](Self::verify). A server
-    /// doesn't tell that a key was deleted: the next renewal finds it, within
-    /// [`renew_every`](crate::LockerBuilder::renew_every).
+    /// The process knows it when the ttl has run out, when a renewal or [`verify`](Self::verify) was refused, or when
+    /// its locker was closed. Only ZooKeeper reports at once that somebody deleted the lock. Elsewhere the next renewal
+    /// finds it, within [`renew_every`](crate::LockerBuilder::renew_every).
     ///
     /// # Examples
     ///

@@ -169,8 +169,8 @@ impl LockerBuilder {
     /// polls while the server can't be reached or its messages don't arrive.
     ///
     /// The pauses double from `base` (100 us and up) to `cap` (at most 60 s). Each is shortened at random by up to
-    /// `jitter` (0.0 to 1.0) of its length. On Redis each attempt is one command. A pause never lasts longer than the
-    /// rest of the holder's lease, or a third of the ttl.
+    /// `jitter` (0.0 to 1.0) of its length. On Redis each attempt is one command. A pause ends with the holder's lease,
+    /// and after a third of the ttl, unless thousands wait.
     ///
     /// # Examples
     ///
@@ -189,7 +189,7 @@ impl LockerBuilder {
     /// Sets after how many attempts a call gives up: 1 and up. Default: without end.
     ///
     /// `lock` then returns [`Error::Busy`](crate::Error::Busy), and the timed calls return `None`. Between attempts
-    /// the call makes the pauses of [`backoff`](Self::backoff): by default three attempts are over within 3 ms.
+    /// the call makes the pauses of [`backoff`](Self::backoff): by default at most 3 ms in all for three attempts.
     /// If this locker or a clone of it holds the lock or waits for it, that counts as an attempt too.
     ///
     /// # Examples

@@ -116,8 +116,8 @@ impl Locker {
     /// [`LockerBuilder::outage_timeout`](crate::LockerBuilder::outage_timeout). If another program's key of that name
     /// never expires, the call waits for as long as the key exists.
     ///
-    /// On `file:` the call sleeps in the kernel until the lock is passed to it, or the waiter ahead of it has ended. It
-    /// doesn't poll.
+    /// On `file:` the call sleeps in the kernel until the lock is passed to it, or the process ahead of it has ended.
+    /// In case a message is lost, it also checks once a second, and less often in a long queue.
     ///
     /// # Errors
     ///
@@ -307,7 +307,7 @@ impl fmt::Debug for Locker {
 }
 
 impl Locker {
-    /// Takes over a lease that another process passed on with [`LockGuard::into_ticket`]: one round trip.
+    /// Takes over a lease that another process passed on with [`LockGuard::into_ticket`]: on Redis one round trip.
     ///
     /// The new guard has its own renewal, a full ttl, and a fencing token larger than every token used under the lease.
     /// Nobody else held the lock in between. The lock is held as before: exclusively, to read, or with permits. The

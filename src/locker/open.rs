@@ -99,12 +99,12 @@ impl Locker {
     /// It shares connections, and the queue of threads, with this locker. When the token is cancelled, each of its
     /// calls that waits or asks returns [`Error::Cancelled`](crate::Error::Cancelled) within 50 ms, whatever the
     /// network does, and leaves the lock's queue as a call does whose timeout is over. A later call returns it at once,
-    /// and asks nothing; so does [`try_lock`](Self::try_lock). What is made of the clone, such as a
-    /// [`semaphore`](Self::semaphore), ends by the token too.
+    /// and asks nothing; so does [`try_lock`](Self::try_lock). The token also ends the calls of what the clone makes,
+    /// such as a [`semaphore`](Self::semaphore).
     ///
     /// If the lock is granted at the moment of the cancel, the call may return the guard. Guards stay as they are.
     ///
-    /// Of a locker that has a token already, either of them ends the calls of the clone.
+    /// If this locker already has a token, either token ends the calls of the clone.
     ///
     /// # Examples
     ///
@@ -142,7 +142,7 @@ impl Locker {
     ///
     /// - **Waits end**, in all namespaces: the calls return [`Error::Cancelled`](crate::Error::Cancelled) within 50 ms.
     ///   So does every later call, at once.
-    /// - **Guards are lost**, by [`LostReason::Closed`](crate::LostReason::Closed), and their locks are released: the
+    /// - **Guards are lost** with [`LostReason::Closed`](crate::LostReason::Closed), and their locks are released: the
     ///   next waiter gets them. Their [`at_least_for`](crate::LockGuard::at_least_for) counts, a value that was changed
     ///   and not stored is dropped. What isn't released in time is free when its ttl is over.
     /// - **It waits** until that is done, and until other threads' calls and releases are over, but returns within 500

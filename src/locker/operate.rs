@@ -9,7 +9,7 @@ use crate::doctor;
 use crate::engine::{Cursor, Engine};
 
 impl Locker {
-    /// Returns the holders and waiters of a lock, without taking it. One round trip.
+    /// Returns the holders and waiters of a lock, without taking it. On Redis one round trip.
     ///
     /// # Errors
     ///
@@ -66,16 +66,17 @@ impl Locker {
         })
     }
 
-    /// Takes a lock from its holders and passes it to the first waiter. One round trip. Returns the former holders.
+    /// Takes a lock from its holders and passes it to the first waiter. Returns the former holders. On Redis one round
+    /// trip.
     ///
     /// All leases of the name end, including leases of readers and of permits. Their guards are lost with
-    /// [`LostReason::Broken`](crate::LostReason::Broken). A holder learns of it at once if its process is receiving
-    /// messages from the server, which it does while one of its threads waits for a lock and for a while after.
-    /// Otherwise it learns of it at the next renewal, and believes until then that it holds the lock. The fencing token
-    /// increases, so storage that checks tokens rejects an exclusive holder's writes as soon as the next holder has
-    /// written.
+    /// [`LostReason::Broken`](crate::LostReason::Broken). On Redis, a holder learns of it at once if its process is
+    /// receiving messages from the server, which it does while one of its threads waits for a lock and for a while
+    /// after. On ZooKeeper it learns of it at once, too. Otherwise it learns of it at the next renewal, and believes
+    /// until then that it holds the lock. The fencing token increases, so storage that checks tokens rejects an
+    /// exclusive holder's writes as soon as the next holder has written.
     ///
-    /// The next holder finds the lock [`was_abandoned`](crate::LockGuard::was_abandoned).
+    /// If an exclusive holder had the lock, the next holder finds it [abandoned](crate::LockGuard::was_abandoned).
     ///
     /// # Errors
     ///

@@ -79,13 +79,14 @@ const MOST: usize = 1_000;
 ///   Its call then waits for one more round.
 /// - Programs pass different values of `n` for one name. A thread completes the round when it finds as many arrivals as
 ///   its own `n`.
-/// - A server that loses its data starts again with an empty round. Waiting threads don't notice, so use
-///   [`wait_for`](Self::wait_for).
+/// - A server that loses its data starts again with an empty round. A waiting thread arrives again when it has lost its
+///   lease. If another thread arrives before that, the waiting thread may return too early.
 ///
 /// # Round trips
 ///
-/// Arriving takes four: one each for a lease, the lock, its release and the watch. The last thread takes one more to
-/// check the leases of the others. Each arrival sends one message to every waiting thread, which then reads the value.
+/// A thread that has to wait takes six: one each for a lease, the lock and its release, and three to start the wait.
+/// The last thread takes four: it checks the leases of the others, and doesn't wait. Each arrival sends one message to
+/// every waiting thread, which then reads the value. At the end, each thread takes one more to release its lease.
 ///
 /// # Differences from `std::sync::Barrier`
 ///

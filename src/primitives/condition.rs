@@ -26,16 +26,16 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     ///
     /// # What breaks them
     ///
-    /// - A value that a program without this library stores wakes nobody. Waiting threads find it when they read the
-    ///   value again, every 30 s.
-    /// - So it is when a message is lost, because its process was killed just then, or because the Redis user may not
-    ///   publish on the channel with the name of the value's key.
+    /// - On Redis and `file:`, a value that a program without this library stores wakes nobody. Waiting threads find it
+    ///   when they read the value again, every 30 s.
+    /// - The same happens when a message is lost, because its process was killed just then, or because the Redis user
+    ///   may not publish on the channel with the name of the value's key.
     /// - If two values are stored in quick succession, `condition` may see only the second.
     ///
     /// # Round trips
     ///
-    /// Starting to wait takes two: the release, and a request that starts the watch and reads the value. After that the
-    /// call sends nothing until a value is stored, except that it reads the value every 30 s. Each stored value costs a
+    /// Starting to wait takes three: the release, the start of the watch, and a look at the value. After that the call
+    /// sends nothing until a value is stored, except that it reads the value every 30 s. Each stored value costs a
     /// waiting thread one message and the lock. It costs the thread that stores it nothing more; on Redis the script
     /// runs one more command.
     ///

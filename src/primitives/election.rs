@@ -327,12 +327,12 @@ impl Leadership {
         leadership
     }
 
-    /// Publishes a value, such as the leader's address, in the place of the last one: one round trip. Those that
-    /// observe are told.
+    /// Publishes a value, such as the leader's address, in place of the last one: one round trip. Channels of
+    /// [`Election::observe`] receive it.
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`] when it doesn't lead any more: nothing was published.
+    /// - [`Error::Lost`] when it doesn't lead any more. If the lease ended during the call, the value may be published.
     /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine fails:
     ///   nobody knows whether it was published.
     ///

@@ -17,8 +17,8 @@ impl Locker {
     ///
     /// While the guard [is held](LockGuard::is_held), no other guard of any of the names is valid. Its fencing token
     /// is larger than all earlier ones of each name. Calls that want overlapping sets never deadlock. On Redis the
-    /// call stands in the lines of all names at once and holds a name when its turn comes, so that no other call
-    /// passes it for ever.
+    /// call waits in the queues of all names at once, and holds each name from its turn on. So other calls can't
+    /// overtake it without end.
     ///
     /// # What breaks them
     ///

@@ -76,7 +76,7 @@ impl Locker {
 ///   reads. There is neither `get_mut` nor `into_inner`.
 /// - Every call returns a [`Result`](crate::Result), because the engine may fail, and a lease may end before its guard
 ///   does.
-/// - The value isn't out of reach for the others: [`peek`](Self::peek) and [`remove`](Self::remove) don't lock, and the
+/// - The value can be reached without the lock: [`peek`](Self::peek) and [`remove`](Self::remove) don't lock, and the
 ///   engine's own tools can change it.
 /// - Dropping a guard stores the value, and only logs an error. [`MutexGuard::unlock`](ValueGuard::unlock) and
 ///   [`update`](Self::update) return it.
@@ -164,7 +164,8 @@ impl<T: Serialize + DeserializeOwned> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// That of `change`; the lock is released then, and the value stays as it was. Those of [`update`](Self::update).
+    /// The error of `change`: the lock is released, and the value stays as it was. And the errors of
+    /// [`update`](Self::update).
     ///
     /// # Examples
     ///

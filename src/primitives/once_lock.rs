@@ -62,7 +62,8 @@ impl Locker {
 /// # Round trips
 ///
 /// None once this handle has seen the value, else one to read it. Setting the value takes two more: the lock, and its
-/// release, which stores the value. A call that [waits](Self::wait) receives one message and then reads the value.
+/// release, which stores the value. A call that [waits](Self::wait) takes three to start. It then receives one message,
+/// and reads the value.
 ///
 /// # Differences from `std::sync::OnceLock`
 ///

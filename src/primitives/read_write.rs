@@ -10,7 +10,7 @@ impl Locker {
     ///
     /// Returns the guard of one reader. Each reader has a lease of its own, with its own ttl and fencing token, so a
     /// storage can't use [the tokens](LockGuard::fencing_token) of readers to refuse late ones. By default a reader
-    /// waits behind a writer that waits, and when a writer has ended all waiting readers are let in together;
+    /// waits behind a waiting writer, and when a writer releases, all waiting readers get the lock together.
     /// [`prefer`](crate::LockerBuilder::prefer) changes that. Each thread that reads asks the engine for itself.
     ///
     /// # Guarantees
@@ -30,7 +30,8 @@ impl Locker {
     /// # Differences from `std::sync::RwLock`
     ///
     /// - The lock protects a name. `RwLock` has a value.
-    /// - The order of readers and writers is set, and readers and writers take turns unless it is.
+    /// - Readers and writers take turns, unless [`prefer`](crate::LockerBuilder::prefer) changes their order. On etcd
+    ///   and ZooKeeper they are served first come, first served.
     /// - [`downgrade`](LockGuard::downgrade) turns a writer into a reader; nothing turns a reader into a writer.
     /// - A thread that reads a name twice may wait for itself, as in `std`: between the two calls a writer may have
     ///   come.
@@ -56,7 +57,7 @@ impl Locker {
 
     /// Tries to take a lock to read once, without waiting.
     ///
-    /// Returns `None` when a writer holds the lock, or waits for it.
+    /// Returns `None` when a writer holds the lock. Unless readers are preferred, also when a writer waits for it.
     ///
     /// # Errors
     ///

@@ -117,7 +117,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
 
     /// Tries to take the lock to read once, without waiting, as [`Locker::try_read`] does.
     ///
-    /// Returns `None` when a writer holds the lock, or waits for it.
+    /// Returns `None` when a writer holds the lock. Unless readers are preferred, also when a writer waits for it.
     ///
     /// # Errors
     ///
@@ -302,7 +302,7 @@ impl<T: Serialize + DeserializeOwned> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// That of `change`: nothing is stored then. Those of [`update`](Self::update).
+    /// The error of `change`: nothing is stored then. And the errors of [`update`](Self::update).
     ///
     /// # Examples
     ///

@@ -10,11 +10,10 @@ use crate::{engine::Engine, guard::LockGuard, locker::Locker};
 const MOST_PERMITS: u32 = 10_000;
 
 impl Locker {
-    /// Makes a semaphore: a lock that as many may hold at once as it has permits.
+    /// Makes a semaphore: a lock that several can hold at once, up to a number of permits. Does no I/O.
     ///
-    /// Returns the semaphore without asking the engine. `permits` is 1 to 10,000, and the same in all programs that
-    /// use the name. While the name is locked, or held to read, it has no permits; while permits are out, it can't be
-    /// locked.
+    /// `permits` is 1 to 10,000. Pass the same number in all programs that use the name. While the name is locked, or
+    /// held to read, no permit is free. While permits are out, the name can't be locked.
     ///
     /// # Errors
     ///
@@ -51,14 +50,14 @@ impl Locker {
     }
 }
 
-/// A lock that as many may hold at once as it has permits.
+/// A lock that several can hold at once, up to a number of permits.
 ///
 /// [`Locker::semaphore`] makes one. Making and cloning it costs no I/O. The guard of a permit, or of several, is a
 /// [`LockGuard`]; its [`was_abandoned`](LockGuard::was_abandoned) tells only of an exclusive holder of the name.
 ///
 /// # Guarantees
 ///
-/// No more permits are out than there are, counting every guard whose lease [is held](LockGuard::is_held). Each guard
+/// All guards whose leases [are held](LockGuard::is_held) together have no more permits than the semaphore. Each guard
 /// has a lease of its own, with its own ttl and fencing token, so a storage can't use
 /// [the tokens](LockGuard::fencing_token) to refuse late writes. Waiters are served first come, first served: a waiter
 /// that wants many permits isn't passed by others that want few.
@@ -66,8 +65,8 @@ impl Locker {
 /// # What breaks them
 ///
 /// - A lease can end early, see the [crate documentation](crate#what-a-lease-promises).
-/// - Programs that give the name another number of permits. A call that has waited for some seconds looks for that, and
-///   warns of it in the log.
+/// - Programs use different numbers of permits for one name. A call that has waited for over 3 s checks this, and logs
+///   a warning.
 /// - A holder that crashes keeps its permits until its own lease ends.
 /// - A name that is also held to read: no order is promised between waiting readers and waiters for permits.
 ///
@@ -286,8 +285,8 @@ impl Semaphore {
 
     /// Counts the permits that are free at the moment, without taking any: one round trip.
     ///
-    /// Returns that number, also when waiters are about to get them. By the time the caller looks at it, it may be
-    /// another: to take a permit if one is free, call [`try_acquire`](Self::try_acquire).
+    /// Waiters may be about to get them, so the number may have changed by the time you use it. To take a permit if one
+    /// is free, call [`try_acquire`](Self::try_acquire).
     ///
     /// # Errors
     ///

@@ -79,9 +79,9 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
 
     /// Stores the value if it was borrowed mutably, and releases the lock: one round trip.
     ///
-    /// Returns `Ok` once the value is stored, if it was borrowed mutably. The server looks whether the lock still is
-    /// this guard's, stores and releases in one command. If another thread of this process waits and is handed the
-    /// lock, the command stores only, and an unchanged value needs none.
+    /// Returns `Ok` once a changed value is stored. One command checks that the guard still has the lock, stores the
+    /// value, and releases the lock. If another thread of this process waits and gets the lease, the command only
+    /// stores the value, and an unchanged value needs no command.
     ///
     /// # Errors
     ///
