@@ -79,8 +79,8 @@ const MOST: usize = 1_000;
 ///   Its call then waits for one more round.
 /// - Programs pass different values of `n` for one name. A thread completes the round when it finds as many arrivals as
 ///   its own `n`.
-/// - A server that loses its data starts again with an empty round. A waiting thread arrives again when it has lost its
-///   lease. If another thread arrives before that, the waiting thread may return too early.
+/// - A server that loses its data starts again with an empty round. A waiting thread arrives again once another thread
+///   arrives, or once it notices that its own lease is lost.
 ///
 /// # Round trips
 ///
@@ -155,10 +155,11 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Whether it was there when its meeting became complete. One that was stopped for longer than its ttl may not have
-    /// been.
-    fn has_met(&self, (_, _, met): &State) -> bool {
-        self.presence.is_held() || met.contains(&self.presence.fencing_token())
+    /// Whether it was there when its meeting became complete. It wasn't if it was stopped for longer than its ttl, or if
+    /// the server has lost its data: then the number of the meeting is another one, too.
+    fn has_met(&self, (meeting, _, met): &State) -> bool {
+        let is_later = *meeting > self.meeting + 1;
+        met.contains(&self.presence.fencing_token()) || is_later && self.presence.is_held()
     }
 }
 

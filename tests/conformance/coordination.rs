@@ -110,6 +110,26 @@ pub(crate) fn threads_meet_again_and_again_and_one_leads(place: &Place) {
     }
 }
 
+/// As after a server has lost its data.
+pub(crate) fn forgotten_meeting_begins_anew(place: &Place) {
+    let barrier = place.barrier("a", 2).unwrap();
+    let other = place.other().barrier("a", 2).unwrap();
+    let nobody = (0u64, Vec::<u64>::new(), Vec::<u64>::new());
+    let stored = place.mutex("a", nobody).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| barrier.wait_for(PATIENCE).unwrap().expect("both come"));
+        other.wait_for(PATIENCE).unwrap().expect("both come");
+    });
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| barrier.wait_for(PATIENCE).unwrap());
+        wait_until("it waits", PATIENCE, || stored.peek().unwrap().1.len() == 1);
+        stored.remove().unwrap();
+        let here = other.wait_for(PATIENCE).unwrap().expect("both come");
+        let there = waiting.join().unwrap().expect("both come");
+        assert!(here.is_leader() != there.is_leader());
+    });
+}
+
 fn value_of(leader: &Option<Leader>) -> Option<&str> {
     leader.as_ref().and_then(|leader| leader.value.as_deref())
 }

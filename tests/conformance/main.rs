@@ -155,6 +155,7 @@ for_every_engine! {
             initialiser_that_fails_leaves_it_to_the_next
             latch_opens_when_it_was_counted_down
             threads_meet_again_and_again_and_one_leads
+            forgotten_meeting_begins_anew
             one_leads_and_says_so
             change_of_leader_is_observed
         }
