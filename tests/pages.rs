@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -20,9 +21,11 @@ fn pages() -> Vec<PathBuf> {
         for entry in fs::read_dir(root().join(&folder)).expect("a folder") {
             let entry = entry.expect("it can be read");
             let path = folder.join(entry.file_name());
-            let is_folder = entry.file_type().expect("it has a type").is_dir();
-            let list = if is_folder { &mut folders } else { &mut pages };
-            list.push(path);
+            if entry.file_type().expect("it has a type").is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                pages.push(path);
+            }
         }
     }
     assert!(pages.len() > 15, "{pages:?}");
@@ -199,6 +202,23 @@ fn links_between_pages_lead_somewhere() {
             assert!(root().join(&target).exists(), "{page}: no file {link}");
             let is_there = anchor.is_empty() || anchors(&target).contains(anchor);
             assert!(is_there, "{page}: no heading {link}");
+        }
+    }
+}
+
+/// Pictures are what their script draws, and measured figures are those of the newest record.
+#[test]
+fn pictures_and_figures_are_what_their_scripts_make() {
+    for script in ["docs/img/draw.py", "benches/report.py"] {
+        let mut command = Command::new("python3");
+        // It leaves no compiled modules beside the pictures.
+        command.args(["-B", script, "--check"]).current_dir(root());
+        match command.output() {
+            Ok(output) => {
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{script}: {errors}");
+            }
+            Err(e) => eprintln!("left out: {script} needs python3: {e}"),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The locks of other libraries, on the same servers: etcd's Go package, and Curator.
+//! The locks of other libraries, on the same servers: etcd's Go package, and Curator. `benches/compare/measure.py`
+//! describes the lines that their programs read and print.
 
 use std::env;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -83,7 +84,7 @@ impl Peer {
         let mut words = command.split_whitespace();
         let mut process = Command::new(words.next().expect("a program"))
             .args(words)
-            .arg(hosts)
+            .args([hosts, "10000"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -96,11 +97,13 @@ impl Peer {
     }
 
     fn round(&mut self, count: usize) -> Round {
-        writeln!(self.input, "{count}").expect("a peer that runs");
+        writeln!(self.input, "free bench {count}").expect("a peer that runs");
         let mut round = Round::default();
-        for _ in 0..count {
-            let mut line = String::new();
-            self.output.read_line(&mut line).expect("a peer that runs");
+        for line in self.output.by_ref().lines() {
+            let line = line.expect("a peer that runs");
+            if line.is_empty() {
+                break;
+            }
             let times = line.split_whitespace().zip(["lock us", "unlock us"]);
             for (nanoseconds, metric) in times {
                 let nanoseconds = nanoseconds.parse().expect("a number");

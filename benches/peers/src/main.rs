@@ -20,15 +20,17 @@
 mod alone;
 mod contended;
 mod failures;
+mod files;
 mod quorum;
 mod server;
 mod subject;
+mod worker;
 
 use crate::server::Server;
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    if contended::serve(&arguments) || failures::serve(&arguments) {
+    if contended::serve(&arguments) || failures::serve(&arguments) || worker::serve(&arguments) {
         return;
     }
     let only_quorum = arguments.first().is_some_and(|first| first == "--quorum");

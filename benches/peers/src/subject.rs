@@ -48,13 +48,13 @@ impl Subject {
     pub fn name(self) -> &'static str {
         match self {
             Subject::Crosslock => "crosslock",
-            Subject::Rslock => "rslock 0.10",
+            Subject::Rslock => "rslock",
             Subject::RslockOften => "rslock, retry 5 ms",
-            Subject::Redlock => "redlock 2.0",
+            Subject::Redlock => "redlock",
             Subject::RedlockOften => "redlock, retry 5 ms",
             Subject::Loop => "SET NX PX loop, 5 ms",
             Subject::CrosslockFile => "crosslock, file:",
-            Subject::Fs4 => "fs4 1.1",
+            Subject::Fs4 => "fs4",
         }
     }
 
@@ -255,28 +255,24 @@ impl Client for Loop {
     }
 }
 
-struct Fs4 {
-    path: PathBuf,
-    held: Option<File>,
-}
+/// It keeps its file open, as fd-lock does.
+struct Fs4(File);
 
 impl Fs4 {
     fn new(path: PathBuf) -> Self {
-        Fs4 { path, held: None }
+        let mut options = OpenOptions::new();
+        let options = options.create(true).truncate(false).write(true);
+        Fs4(options.open(path).expect("a file"))
     }
 }
 
 impl Client for Fs4 {
     fn lock(&mut self) {
-        let mut options = OpenOptions::new();
-        let options = options.create(true).truncate(false).write(true);
-        let file = options.open(&self.path).expect("a file");
-        fs4::FileExt::lock(&file).expect("the lock");
-        self.held = Some(file);
+        fs4::FileExt::lock(&self.0).expect("the lock");
     }
 
     fn unlock(&mut self) -> String {
-        fs4::FileExt::unlock(&self.held.take().expect("held")).expect("unlocked");
+        fs4::FileExt::unlock(&self.0).expect("unlocked");
         "done".to_owned()
     }
 }

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Makes docs/benchmarks.md's figures and pictures from the newest record of benches/record.sh.
+
+    benches/report.py                      writes what stands between the page's markers, and docs/img/benchmarks_*.svg
+    benches/report.py --check              writes nothing, and fails if the page or a picture differs from the record
+    benches/report.py --compare OLD [NEW]  lists what of crosslock became slower by more than 10 % since OLD, a file
+
+Figures are medians of rounds. NEW is the newest record if it isn't named.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGES = ROOT / "docs" / "img"
+sys.path.insert(0, str(IMAGES))
+
+from svg import Picture, save_or_check  # noqa: E402
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+NO_RECORD = "There is no record yet."
+# How a figure that was measured looks. Outside of the markers there is none.
+MEASURED = re.compile(r"\d\s*(?:us|µs|ns|/s)(?!\w)")
+
+# Measure, figure, head of its column, digits, and whether more is better.
+FIGURES = [
+    ("free", "p50 us", "free: p50, us", 1, False),
+    ("free", "p99 us", "p99, us", 1, False),
+    ("contended", "locks/s", "contended: locks a second", 0, True),
+    ("contended", "fairness", "fairness", 2, True),
+    ("contended", "wait p99 ms", "wait: p99, ms", 1, False),
+    ("dead", "s", "dead holder, s", 2, False),
+]
+
+# Of the figures above, those with a picture.
+PICTURES = {
+    "free": (0, "Lock and unlock of a free lock, in microseconds: shorter is better"),
+    "rate": (2, "Locks a second with four processes: longer is better"),
+    "wait": (4, "The 99th percentile of waits in the process that waits longest, in milliseconds: shorter is better"),
+}
+
+
+class Record:
+    def __init__(self, path):
+        self.head, *rounds = [json.loads(line) for line in path.read_text().splitlines()]
+        samples = {}
+        for line in rounds:
+            for measure, figure, *_ in FIGURES:
+                if line["measure"] == measure:
+                    samples.setdefault((line["engine"], line["lock"], measure, figure), []).append(line[figure])
+        self.medians = {key: statistics.median(values) for key, values in samples.items()}
+        self.locks = list(dict.fromkeys((line["engine"], line["lock"]) for line in sorted(rounds, key=place)))
+
+    def figure(self, lock, number):
+        return self.medians.get((*lock, *FIGURES[number][:2]))
+
+    def shown(self, lock, number):
+        value = self.figure(lock, number)
+        return "" if value is None else text(value, FIGURES[number][3])
+
+
+def place(line):
+    """crosslock stands first, its engines in the order of the page, and the others by name."""
+    engines = ["Redis", "file", "command", "etcd", "ZooKeeper"]
+    return engines.index(line["engine"]), not line["lock"].startswith("crosslock"), line["lock"].lower()
+
+
+def text(value, digits):
+    """Three digits are enough of a large number."""
+    return f"{value:.{0 if value >= 100 else digits}f}"
+
+
+def newest():
+    records = sorted((ROOT / "benches" / "record").glob("*.jsonl"))
+    return records[-1] if records else None
+
+
+def about(record):
+    head = record.head
+    versions = ", ".join(f"{name} {version}" for name, version in head["versions"].items())
+    sentences = [
+        f"Recorded on {head['date'][:10]} at commit `{head['commit']}`, on {head['cpus']} CPUs ({head['cpu']})",
+        f"with Linux {head['kernel']}. Other programs used {head['busy before %']} % of the CPUs before. Versions: {versions}.",
+    ]
+    return "\n".join(textwrap.wrap(" ".join(sentences), 120))
+
+
+def table(record):
+    rows = [["engine", "lock", *(column for _, _, column, _, _ in FIGURES)]]
+    rows.append(["---", "---", *["--:" for _ in FIGURES]])
+    for lock in record.locks:
+        rows.append([*lock, *(record.shown(lock, number) for number in range(len(FIGURES)))])
+    return "\n".join("|".join(["", *row, ""]) for row in rows)
+
+
+def bars(record, number, title):
+    """A bar for each lock. Each engine has its own scale."""
+    locks = [lock for lock in record.locks if record.figure(lock, number) is not None]
+    engines = dict.fromkeys(engine for engine, _ in locks)
+    picture = Picture(title, 24 * len(engines) + 22 * len(locks) + 4)
+    left, longest, y = 152, 230, 0
+    for engine in engines:
+        y += 24
+        picture.text(0, y - 6, engine, "muted")
+        own = [lock for lock in locks if lock[0] == engine]
+        most = max(record.figure(lock, number) for lock in own)
+        for lock in own:
+            kind = "a bar" if lock[1].startswith("crosslock") else "muted bar"
+            width = max(1, longest * record.figure(lock, number) / most)
+            picture.text(left - 8, y + 15, lock[1], anchor="end")
+            picture.box(left, y + 2, width, 17, kind)
+            picture.text(left + width + 6, y + 15, record.shown(lock, number))
+            y += 22
+    return picture.whole()
+
+
+def pictures(record):
+    return {IMAGES / f"benchmarks_{name}.svg": bars(record, *rest) for name, rest in PICTURES.items()}
+
+
+def parts(record):
+    """What stands behind each marker."""
+    if not record:
+        return {"about": NO_RECORD, "table": NO_RECORD} | dict.fromkeys(PICTURES, NO_RECORD)
+    images = {name: f"![{title}](img/benchmarks_{name}.svg)" for name, (_, title) in PICTURES.items()}
+    return {"about": about(record), "table": table(record)} | images
+
+
+def marked(name):
+    return re.compile(rf"(<!-- record: {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
+
+
+def filled(page, record):
+    for name, part in parts(record).items():
+        page, count = marked(name).subn(lambda found: found[1] + part + found[2], page)
+        if count != 1:
+            raise SystemExit(f"{PAGE.name} has {count} places for <!-- record: {name} -->")
+    return page
+
+
+def measured_outside(path):
+    """Figures of which nobody knows from which record they are."""
+    page = marked(".*?").sub("", path.read_text())
+    lines = [line for line in page.splitlines() if MEASURED.search(line)]
+    return [f"{path.name} has a figure that isn't of a record: {line}" for line in lines]
+
+
+def write_or_check(check):
+    path = newest()
+    record = Record(path) if path else None
+    drawn = pictures(record) if record else {}
+    texts = {PAGE: filled(PAGE.read_text(), record)}
+    wrong = save_or_check(texts | drawn, check)
+    problems = [f"{path.relative_to(ROOT)} differs: run benches/report.py" for path in wrong]
+    problems += [line for page in (PAGE, ROOT / "README.md") for line in measured_outside(page)]
+    if problems:
+        raise SystemExit("\n".join(problems))
+
+
+def changes(old, new, locks):
+    """By what share each figure became worse."""
+    for lock in locks:
+        for number, (measure, figure, _, _, more_is_better) in enumerate(FIGURES):
+            before, after = old.figure(lock, number), new.figure(lock, number)
+            if before and after:
+                worse = before / after if more_is_better else after / before
+                yield f"{', '.join(lock)}: {measure}, {figure}", before, after, worse - 1
+
+
+def compare(old, new):
+    """Returns whether something of crosslock became slower."""
+    ours = [lock for lock in new.locks if lock[1].startswith("crosslock")]
+    slower = [change for change in changes(old, new, ours) if change[3] > 0.1]
+    for what, before, after, worse in slower:
+        print(f"{what}: {before:g} before, {after:g} now, {worse:.0%} worse")
+    others = [change[3] for change in changes(old, new, [lock for lock in new.locks if lock not in ours])]
+    if others:
+        print(f"{len(slower)} figures of crosslock are worse. Other locks: {statistics.median(others):+.0%} (median)")
+    return bool(slower)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="benches/report.py")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--compare", nargs="+", type=Path, metavar=("OLD", "NEW"))
+    options = parser.parse_args()
+    if not options.compare:
+        return write_or_check(options.check)
+    old, new, *_ = [*options.compare, newest()]
+    return sys.exit(compare(Record(old), Record(new)))
+
+
+main()
