@@ -66,7 +66,7 @@ fn ttl_that_is_not_possible_is_answered_by_the_one_range_that_is() {
             panic!("{ttl:?}: {opened:?}");
         };
         assert_eq!(option, "ttl");
-        assert!(reason.contains("whole seconds, 2s to 24 h"), "{reason}");
+        assert!(reason.contains("whole seconds from 2s to 24 h"), "{reason}");
     }
     assert!(server.leases().is_empty());
     with(&server, |builder| builder.ttl(Duration::from_secs(2)));
