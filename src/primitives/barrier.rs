@@ -155,8 +155,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Whether it was there when its meeting became complete. It wasn't if it was stopped for longer than its ttl, or if
-    /// the server has lost its data: then the number of the meeting is another one, too.
+    /// Whether it was there when its meeting became complete. It wasn't if it was stopped for longer than its ttl. If
+    /// the server has lost its data, the number of the meeting is another one, too.
     fn has_met(&self, (meeting, _, met): &State) -> bool {
         let is_later = *meeting > self.meeting + 1;
         met.contains(&self.presence.fencing_token()) || is_later && self.presence.is_held()
