@@ -62,7 +62,7 @@ impl Fault {
 
 /// What a quorum doesn't have, what is for one server, and what is for those that are replaced.
 const NOT_OF_QUORUM: [&str; 3] = ["shared", "permits", "value"];
-const OF_ONE_SERVER: [&str; 2] = ["flushed", "line"];
+const OF_ONE_SERVER: [&str; 3] = ["flushed", "flushed-all", "line"];
 const OF_REPLICAS: [&str; 2] = ["kept", "half"];
 
 fn is_played(scene: &str, engine: Topology) -> bool {

@@ -198,7 +198,7 @@ fn plan_of_scenes(scene: &str, topology: Topology, fault: Option<Fault>) -> Plan
         Some(Fault::Message(_)) => (vec![Trouble::Message], short, false),
         None => (Vec::new(), short, false),
     };
-    if scene == "flushed" {
+    if scene.starts_with("flushed") {
         troubles.push(Trouble::LoseData);
     }
     let (replicas, is_event) = (all_replicas(topology), io_timeout > short);
