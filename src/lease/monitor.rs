@@ -384,6 +384,3 @@ impl<T: fmt::Debug> fmt::Debug for LeaseMonitor<T> {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,17 +1,15 @@
-//! Locks, values, readers, permits and several names on a server: what they cost, and late copies of their requests.
+//! Locks, values, readers, permits and several names on a server: what they cost.
 
 #![cfg(all(feature = "redis", feature = "value"))]
 
 use std::thread;
 use std::time::Duration;
 
-use crosslock::{Error, Locker, LostReason, MutexGuard, RwLockReadGuard};
-use support::scripts::{ACQUIRE, digest};
+use crosslock::{Locker, MutexGuard, RwLockReadGuard};
 use support::{Proxy, RedisServer, wait_until};
 
-/// The lock of all tests, and where it is.
+/// The lock of all tests.
 const NAME: &str = "n";
-const LOCK: &str = "{crosslock:n}";
 
 /// Far more than anything here takes, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -103,53 +101,4 @@ fn value_that_was_waited_for_is_read_by_one_command_more_and_is_what_the_release
         assert_eq!((*guard, proxy.requests() - before), (5, 1));
     });
     assert_eq!(server.pttl("{crosslock:n}:value"), -1);
-}
-
-/// The lock of the owner that has it is lost, another holds it and stores a value, and a late copy of the first owner's
-/// request takes it for that owner again.
-fn lose_and_regain(server: &RedisServer) {
-    let owner = server.get(LOCK).expect("an owner");
-    server.query::<()>(&["DEL", LOCK]);
-    let other = Locker::open(&server.url()).unwrap();
-    other.mutex(NAME, 0u64).unwrap().set(7).unwrap();
-    let keys = [
-        "",
-        ":fence",
-        ":queue",
-        ":waiters",
-        ":read_queue",
-        ":holders",
-    ];
-    let keys = keys.map(|suffix| format!("{LOCK}{suffix}"));
-    let mut words = vec!["EVALSHA".to_owned(), digest(ACQUIRE), "6".to_owned()];
-    words.extend(keys);
-    words.extend([&owner, "30000", "x"].map(str::to_owned));
-    let words: Vec<_> = words.iter().map(String::as_str).collect();
-    server.query::<redis::Value>(&words);
-    assert_eq!(server.get(LOCK), Some(owner));
-}
-
-#[test]
-fn renewal_finds_that_another_had_the_lock_meanwhile() {
-    let server = RedisServer::start();
-    let builder = Locker::builder(&server.url()).ttl(PATIENCE);
-    let asked = builder.clone().hand_over(PATIENCE).build().unwrap();
-    let renewed = builder.renew_every(Duration::from_millis(500));
-    let renewed = renewed.build().unwrap();
-    for (locker, names) in [
-        (&asked, &["n"][..]),
-        (&renewed, &["n"]),
-        (&renewed, &["n", "m"]),
-    ] {
-        let guard = locker.lock_all(names).unwrap();
-        lose_and_regain(&server);
-        if std::ptr::eq(locker, &asked) {
-            let verified = guard.verify();
-            assert!(matches!(verified, Err(Error::Lost { .. })), "{verified:?}");
-        }
-        let lost = guard.lost().recv_timeout(PATIENCE).unwrap();
-        assert_eq!(lost.reason, LostReason::NotOwner);
-        drop(guard);
-        server.query::<()>(&["DEL", LOCK]);
-    }
 }

@@ -1,6 +1,6 @@
 //! A TCP proxy between a client and a server, which breaks what passes through it.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
@@ -76,16 +76,9 @@ impl Proxy {
     /// Does `fault` from now on, also to the connections already open.
     ///
     /// Takes back a [`Proxy::lose_next_reply`] that hasn't met its request. Connections from another address than
-    /// 127.0.0.1 aren't touched: those have [`Proxy::set_from`].
+    /// 127.0.0.1 aren't touched.
     pub fn set(&self, fault: Fault) {
         self.shared.set(fault);
-    }
-
-    /// Does `fault` to the connections that come from `source`, an address of this host other than 127.0.0.1.
-    ///
-    /// Their bytes are passed as they are, whatever the protocol, and not counted.
-    pub fn set_from(&self, source: Ipv4Addr, fault: Fault) {
-        self.lanes.of(IpAddr::V4(source)).set(fault);
     }
 
     /// Swallows the reply to the next request that contains `matching`, in any case, and closes the connection then if

@@ -4,8 +4,6 @@
 
 mod confirmed;
 mod forgotten;
-mod inboxes;
-mod moves;
 mod opening;
 mod operating;
 mod rights;

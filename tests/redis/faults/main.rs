@@ -15,7 +15,7 @@ mod tls;
 
 use std::time::{Duration, Instant};
 
-use crosslock::{Error, LockGuard, Locker};
+use crosslock::{LockGuard, Locker};
 use support::scripts::{ACQUIRE, RELEASE as RELEASE_SCRIPT, RENEW, digest, whole};
 use support::{RedisServer, shown, wait_until, within};
 

@@ -1,8 +1,9 @@
 //! Many worlds, each in a process of its own, on all processors.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,6 +64,18 @@ pub fn stay_on_processor(number: usize) {
     let _ = rustix::thread::sched_setaffinity(None, &one);
 }
 
+/// A world that takes longer hangs: none takes a tenth of it.
+const LONGEST: Duration = Duration::from_secs(200);
+
+/// Kills a child that isn't over in time, and says whether it did. The end of `ends` tells that it is over.
+fn watch(child: &mut Child, ends: &Receiver<()>) -> bool {
+    let hangs = ends.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout);
+    if hangs {
+        let _ = child.kill();
+    }
+    hangs
+}
+
 /// Runs one, and prints its violations. `None`: it failed.
 pub fn child(arguments: &[String]) -> Option<Told> {
     let own = std::env::current_exe().expect("this program has a path");
@@ -74,11 +87,23 @@ pub fn child(arguments: &[String]) -> Option<Told> {
     let mut child = command.spawn().expect("it can be run again");
     let output = child.stdout.take().expect("it has an output");
     let (mut last, mut violations) = (String::new(), Vec::new());
-    for line in BufReader::new(output).lines().map_while(Result::ok) {
-        if line.starts_with("violation") {
-            violations.push(line.clone());
+    let hangs = std::thread::scope(|scope| {
+        let (over, ends) = channel();
+        let child = &mut child;
+        let watcher = scope.spawn(move || watch(child, &ends));
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if line.starts_with("violation") {
+                violations.push(line.clone());
+            }
+            last = line;
         }
-        last = line;
+        drop(over);
+        watcher.join().unwrap_or(true)
+    });
+    if hangs {
+        violations.push(format!(
+            "violation: it hangs, and was killed after {LONGEST:?}"
+        ));
     }
     let status = child.wait().expect("it ends");
     // The first says most.

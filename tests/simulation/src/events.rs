@@ -1,7 +1,7 @@
 //! What happens, in the loop over messages, to those that a message is between: just then, and not by chance. So each
 //! race of a failover, or of a slot that moves, is met.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crosslock_world::service::Fault;
@@ -23,19 +23,30 @@ pub enum Event {
     Die,
     /// The host stands still, and keeps its connections.
     Hang,
+    /// The same, but for less time than leases last.
+    Freeze,
     /// The process stands still for longer than its leases.
     Stop,
+    /// The same for most of the time of its leases.
+    Pause,
     /// Another host takes its place, by hand.
     FailOver,
     /// A slot begins to move.
     Move,
+    /// Two nodes send what is for a slot to each other.
+    Odds,
 }
 
 /// When it did, in microseconds; 0: it hasn't.
 static HAPPENED: AtomicU64 = AtomicU64::new(0);
 
+static HAS_FROZEN: AtomicBool = AtomicBool::new(false);
+
 /// For longer than it takes to replace a host, and than leases last.
 const LASTS: Duration = Duration::from_secs(40);
+
+/// For longer than a waiter's heartbeat takes, and etcd's members to have another leader.
+const FROZEN: Duration = Duration::from_secs(3);
 
 /// No message is on its way for longer.
 const LONGEST_WAY: Duration = Duration::from_millis(6);
@@ -46,7 +57,7 @@ const MISSED: u64 = 8;
 impl Event {
     pub fn happens_on(self, topology: Topology) -> bool {
         match self {
-            Event::Move => topology == Topology::Cluster,
+            Event::Move | Event::Odds => topology == Topology::Cluster,
             Event::FailOver => all_replicas(topology) > 0,
             Event::Cut => !matches!(topology, Topology::Redis | Topology::Quorum),
             _ => true,
@@ -58,9 +69,9 @@ impl Event {
         match self {
             Event::Cut => vec![Trouble::CutHost],
             Event::Die => vec![Trouble::KillHost],
-            Event::Hang => vec![Trouble::PauseHost],
-            Event::Stop => vec![Trouble::PauseProcess],
-            Event::FailOver => vec![Trouble::Own],
+            Event::Hang | Event::Freeze => vec![Trouble::PauseHost],
+            Event::Stop | Event::Pause => vec![Trouble::PauseProcess],
+            Event::FailOver | Event::Odds => vec![Trouble::Own],
             Event::Move => vec![Trouble::SlowNetwork],
         }
     }
@@ -69,7 +80,7 @@ impl Event {
     pub fn most(self, plan: &Plan, scene: &str) -> Duration {
         let is_replaced = all_replicas(plan.topology) > 0 && plan.min_replicas == 0;
         let usual = match scene {
-            "kept" => plan.ttl * 12,
+            "kept" | "watched" => plan.ttl * 12,
             _ => plan.ttl * 3,
         };
         match self {
@@ -83,6 +94,12 @@ impl Event {
     pub fn has_happened(before: Duration) -> bool {
         let at = Duration::from_micros(HAPPENED.load(Ordering::Relaxed));
         at > Duration::ZERO && at + before < true_now()
+    }
+
+    /// Whether a host froze, and later than that.
+    pub fn has_frozen_behind(begin: Duration) -> bool {
+        let at = Duration::from_micros(HAPPENED.load(Ordering::Relaxed));
+        HAS_FROZEN.load(Ordering::Relaxed) && at > begin
     }
 
     /// It happens when that message is sent.
@@ -121,17 +138,18 @@ impl Event {
         }
         let micros = u64::try_from(true_now().as_micros());
         HAPPENED.store(micros.unwrap_or(0), Ordering::Relaxed);
+        HAS_FROZEN.store(self == Event::Freeze, Ordering::Relaxed);
         record(&format!("{self:?} at {:?}", true_now()));
         match self {
             Event::Cut => self.cut(site, machine, place),
             Event::Die => fail_host(place, Fault::Kill, Fault::Start { with_data: true }, LASTS),
             Event::Hang => fail_host(place, Fault::Pause, Fault::Resume, LASTS),
-            Event::Stop => {
-                pause(process);
-                later(plan.ttl.mul_f64(1.5), move || resume(process));
-            }
+            Event::Freeze => fail_host(place, Fault::Pause, Fault::Resume, FROZEN),
+            Event::Stop => stop(process, plan.ttl.mul_f64(1.5)),
+            Event::Pause => stop(process, plan.ttl.mul_f64(0.8)),
             Event::FailOver => own_fault(site, place, |name| name == "failover", LASTS, random),
             Event::Move => own_fault(site, place, |name| name == "move slot", LASTS, random),
+            Event::Odds => own_fault(site, place, |name| name == "odds", LASTS, random),
         }
     }
 
@@ -148,6 +166,11 @@ impl Event {
             }
         }
     }
+}
+
+fn stop(process: Process, lasts: Duration) {
+    pause(process);
+    later(lasts, move || resume(process));
 }
 
 fn is_sentinel(site: &Site, place: Place) -> bool {

@@ -23,7 +23,7 @@ pub enum Fault {
     Event(Event, bool),
 }
 
-pub const FAULTS: [(&str, Fault); 13] = [
+pub const FAULTS: [(&str, Fault); 16] = [
     ("drop", Fault::Message(Message::Drop)),
     ("close", Fault::Message(Message::Close)),
     ("behind", Fault::Message(Message::CloseBehind)),
@@ -38,11 +38,14 @@ pub const FAULTS: [(&str, Fault); 13] = [
     ),
     ("garble", Fault::Message(Message::Garble)),
     ("stop", Fault::Event(Event::Stop, false)),
+    ("pause", Fault::Event(Event::Pause, false)),
     ("hang", Fault::Event(Event::Hang, false)),
+    ("freeze", Fault::Event(Event::Freeze, false)),
     ("die", Fault::Event(Event::Die, false)),
     ("cut", Fault::Event(Event::Cut, false)),
     ("failover", Fault::Event(Event::FailOver, false)),
     ("move", Fault::Event(Event::Move, false)),
+    ("odds", Fault::Event(Event::Odds, false)),
     ("die-confirmed", Fault::Event(Event::Die, true)),
 ];
 
@@ -57,14 +60,17 @@ impl Fault {
     }
 }
 
-/// What a quorum doesn't have, and what is for those whose servers are replaced.
+/// What a quorum doesn't have, what is for one server, and what is for those that are replaced.
 const NOT_OF_QUORUM: [&str; 3] = ["shared", "permits", "value"];
+const OF_ONE_SERVER: [&str; 3] = ["flushed", "flushed-all", "line"];
 const OF_REPLICAS: [&str; 2] = ["kept", "half"];
 
 fn is_played(scene: &str, engine: Topology) -> bool {
     match engine {
         Topology::Memory => false,
         Topology::Quorum if NOT_OF_QUORUM.contains(&scene) => false,
+        _ if OF_ONE_SERVER.contains(&scene) => engine == Topology::Redis,
+        Topology::Quorum | Topology::Etcd | Topology::ZooKeeper if scene == "tasks" => false,
         _ if OF_REPLICAS.contains(&scene) => all_replicas(engine) > 0,
         _ => scene != "front" || engine == Topology::Cluster,
     }

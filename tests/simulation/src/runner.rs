@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crosslock_world::{record, violation};
 
+use crate::events::Event;
 use crate::messages::Fault;
 use crate::plan::{Plan, Step, Topology, Trouble, all_replicas};
 use crate::world::{Outcome, Scene, simulate};
@@ -24,7 +25,8 @@ usage: simulate SEED [--engine NAME]       one world, with its history
 a smaller world: --rounds N --processes N --threads N --without TROUBLE
 engines: memory redis sentinel cluster quorum etcd zookeeper
 faults:  drop close behind duplicate delay garble
-         or what happens when it is sent: stop hang die cut failover move; die-confirmed where replicas confirm leases";
+         or what happens when it is sent: stop pause hang freeze die cut failover move odds;
+         die-confirmed where replicas confirm leases";
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -175,7 +177,7 @@ pub fn run(options: &Options) -> ExitCode {
             };
             let fault = options.message.map(|(_, fault)| fault);
             one(
-                &plan_of_scenes(options.engine_of(0), fault),
+                &plan_of_scenes(name, options.engine_of(0), fault),
                 Some(&scene),
                 options,
             )
@@ -185,21 +187,32 @@ pub fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// In scenes nothing goes wrong but that. A host that hangs is replaced before a call to it ends.
-fn plan_of_scenes(topology: Topology, fault: Option<Fault>) -> Plan {
+/// In scenes nothing goes wrong but that, and what they are about. A host that hangs is replaced before a call to it
+/// ends.
+fn plan_of_scenes(scene: &str, topology: Topology, fault: Option<Fault>) -> Plan {
     let short = Duration::from_millis(400);
-    let (troubles, io_timeout, is_confirmed) = match fault {
+    let (mut troubles, io_timeout, is_confirmed) = match fault {
         Some(Fault::Event(event, is_confirmed)) => {
             (event.troubles(), Duration::from_secs(60), is_confirmed)
         }
         Some(Fault::Message(_)) => (vec![Trouble::Message], short, false),
         None => (Vec::new(), short, false),
     };
+    if scene.starts_with("flushed") {
+        troubles.push(Trouble::LoseData);
+    }
     let (replicas, is_event) = (all_replicas(topology), io_timeout > short);
+    let is_frozen = matches!(fault, Some(Fault::Event(Event::Freeze, _)));
+    // Sessions of ZooKeeper are no longer than the one.
+    let ttl = match topology {
+        Topology::Etcd if is_frozen => 9,
+        Topology::ZooKeeper => 2,
+        _ if is_frozen || is_event && replicas > 0 => 4,
+        _ => 2,
+    };
     Plan {
         steps: vec![Step::Lock],
-        // Sessions of ZooKeeper are no longer than the one.
-        ttl: Duration::from_secs(if is_event && replicas > 0 { 4 } else { 2 }),
+        ttl: Duration::from_secs(ttl),
         renews: true,
         max_hold: None,
         io_timeout,

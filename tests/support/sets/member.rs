@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use super::setup::Setup;
 use crate::builder::Builder;
-use crate::{Fault, Proxy, RedisServer};
+use crate::{Proxy, RedisServer};
 
 /// A server of a set; it is a [`RedisServer`] to kill, stop, continue and restart.
 #[derive(Debug)]
@@ -59,14 +59,6 @@ impl Member {
     #[track_caller]
     pub fn proxy(&self) -> &Proxy {
         &self.front().proxy
-    }
-
-    /// Cuts this and `other` off from each other: neither hears anything of the other any more. Clients aren't touched.
-    #[track_caller]
-    pub fn cut_from(&self, other: &Member) {
-        for (one, other) in [(self, other), (other, self)] {
-            one.proxy().set_from(other.front().source, Fault::BlackHole);
-        }
     }
 
     fn front(&self) -> &Front {

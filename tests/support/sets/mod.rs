@@ -2,7 +2,7 @@
 //!
 //! A [`Setup`] says what they are like. Each server is a [`Member`], which is a [`RedisServer`](super::RedisServer)
 //! that can be killed, stopped and started again by itself. With [`Setup::proxies`] a proxy stands in front of each, at
-//! the address that it tells everyone: a test can then cut off clients, or one server from another.
+//! the address that it tells everyone: a test can then cut off clients.
 
 mod cluster;
 mod member;

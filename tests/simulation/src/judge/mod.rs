@@ -16,8 +16,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use crosslock_world::Process;
 
 pub use holds::{
-    Held, Kind, abandoned, acquired, adopted, breaking, broke, ending, is_broken, not_before,
-    passed_on, unreleased,
+    Held, Kind, abandoned, acquired, adopted, breaking, broke, ending, is_broken, looking,
+    not_before, passed_on, unreleased,
 };
 pub use values::{peeked, peeking, reached, read, stored, stores, storing};
 pub use waits::{Call, began, began_shared, ended};

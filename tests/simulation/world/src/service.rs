@@ -42,6 +42,11 @@ pub trait Service: Send {
     /// What its clients have left in it, a line for each thing, for a judge of what stays behind and for people.
     fn contents(&self) -> Vec<String>;
 
+    /// What ends with a lease or a session, and in how long, as the leader knows it. Nothing if there is no leader.
+    fn lasting(&self, _now: Duration) -> Vec<(String, Duration)> {
+        Vec::new()
+    }
+
     /// What one host has, whether it is believed or not.
     fn contents_of(&self, _: Host) -> Vec<String> {
         Vec::new()

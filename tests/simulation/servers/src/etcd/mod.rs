@@ -291,6 +291,22 @@ impl Service for Etcd {
         &["election", "strangers"]
     }
 
+    fn lasting(&self, now: Duration) -> Vec<(String, Duration)> {
+        let leader = self.leader.filter(|_| self.is_healthy());
+        let Some(member) = leader.map(|leader| &self.members[leader]) else {
+            return Vec::new();
+        };
+        let left = |lease: i64| {
+            let ends = member.lessor.as_ref()?.get(&lease)?;
+            Some(ends.saturating_sub(now))
+        };
+        let named = |one: &store::KeyValue| {
+            let key = String::from_utf8_lossy(&one.key).into_owned();
+            Some((key, left(one.lease)?))
+        };
+        member.state.all().filter_map(named).collect()
+    }
+
     fn contents(&self) -> Vec<String> {
         let by_progress = |at: &Host| (self.leader == Some(*at), self.members[*at].applied);
         let Some(best) = (0..self.members.len()).max_by_key(by_progress) else {

@@ -10,7 +10,7 @@ use crosslock_world::service::{Host, Io};
 
 use super::group::{Group, TIMEOUT};
 use super::moves::Move;
-use super::slots::{Map, Slots};
+use super::slots::{Map, Slots, slot_of};
 
 pub(super) struct Gossip {
     /// What all nodes know in the end.
@@ -22,6 +22,8 @@ pub(super) struct Gossip {
     /// The slot that is on its way, and how many are to move behind it.
     moving: Option<Move>,
     waiting: u8,
+    /// Two masters of which each takes a slot for the other's, and when they are told whose it is.
+    at_odds: Option<([Host; 2], Duration)>,
 }
 
 /// After how long a replica asks for votes, in milliseconds.
@@ -29,6 +31,8 @@ const ELECTION: std::ops::Range<u64> = 500..1_000;
 /// How long a master waits that was in a minority, and one that was started.
 const REJOINS: Duration = Duration::from_millis(500);
 const STARTS: Duration = Duration::from_secs(2);
+/// How long two nodes are at odds over a slot.
+const ODDS: Duration = Duration::from_secs(8);
 
 impl Gossip {
     pub(super) fn new(newest: Arc<Map>) -> Self {
@@ -39,6 +43,7 @@ impl Gossip {
             rejoins_at: vec![Duration::ZERO; nodes],
             moving: None,
             waiting: 0,
+            at_odds: None,
         }
     }
 
@@ -203,8 +208,35 @@ impl Gossip {
         }
     }
 
-    /// Goes on with the slot that is on its way.
+    /// An operator gave a slot that has keys to another node, and told that node the opposite.
+    /// Each sends clients to the other.
+    pub(super) fn set_at_odds(&mut self, group: &mut Group, io: &mut Io<'_>) {
+        let nodes = group.nodes.iter();
+        let mut keys = nodes.filter_map(|node| node.state.keys.iter().next());
+        let Some((key, _)) = keys.next().filter(|_| self.at_odds.is_none()) else {
+            return;
+        };
+        let slot = slot_of(key);
+        let own = self.newest.owner(slot);
+        let mut masters = self.newest.masters().into_iter();
+        let Some(other) = masters.rfind(|host| *host != own) else {
+            return;
+        };
+        for (host, believed) in [(own, other), (other, own)] {
+            let slots = slots_of(group, host);
+            slots.map = slots.map.mistaken(slot, believed);
+        }
+        io.log(format!(
+            "nodes {own} and {other} are at odds over slot {slot}"
+        ));
+        self.at_odds = Some(([own, other], io.now + ODDS));
+    }
+
+    /// Goes on with the slot that is on its way, and ends what nodes are at odds over.
     pub(super) fn go_on(&mut self, group: &mut Group, io: &mut Io<'_>) {
+        if let Some((both, _)) = self.at_odds.take_if(|(_, until)| *until <= io.now) {
+            both.into_iter().for_each(|host| self.tell(group, host));
+        }
         if let Some(mut one) = self.moving.take()
             && one.go_on(group, self, io)
         {
@@ -212,8 +244,11 @@ impl Gossip {
         }
     }
 
-    pub(super) fn moves_at(&self) -> Option<Duration> {
-        self.moving.as_ref().map(|one| one.due)
+    /// When `go_on` has something to do.
+    pub(super) fn goes_on_at(&self) -> Option<Duration> {
+        let moves_at = self.moving.as_ref().map(|one| one.due);
+        let agree_at = self.at_odds.map(|(_, until)| until);
+        moves_at.into_iter().chain(agree_at).min()
     }
 }
 

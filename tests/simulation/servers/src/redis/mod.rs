@@ -52,7 +52,7 @@ const SENTINELS: usize = 3;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What happens to the data of a server; what goes to and from it stands still; and what else happens to several.
-const FAULTS: [&str; 7] = [
+const FAULTS: [&str; 8] = [
     "flush",
     "script flush",
     "evict",
@@ -60,6 +60,7 @@ const FAULTS: [&str; 7] = [
     "lag",
     "failover",
     "move slot",
+    "odds",
 ];
 
 impl Redis {
@@ -135,11 +136,11 @@ impl Redis {
         }
         what(self, io);
         self.group.end(io);
-        let moves_at = match &self.over {
-            Over::Nodes(gossip) => gossip.moves_at(),
+        let goes_on_at = match &self.over {
+            Over::Nodes(gossip) => gossip.goes_on_at(),
             _ => None,
         };
-        moves_at
+        goes_on_at
             .into_iter()
             .chain(self.looks_at)
             .for_each(|at| io.wake_at(at));
@@ -153,6 +154,7 @@ impl Redis {
             }
             (Over::Nodes(gossip), "failover") => gossip.fail_over_by_hand(&mut self.group, at, io),
             (Over::Nodes(gossip), "move slot") => gossip.move_slot(&mut self.group, io),
+            (Over::Nodes(gossip), "odds") => gossip.set_at_odds(&mut self.group, io),
             (Over::Sentinels(watch), _) if at >= watch.members => {}
             (_, fault) => self.group.suffer_own(io, at, fault),
         }

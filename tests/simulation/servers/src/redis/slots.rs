@@ -65,6 +65,14 @@ impl Map {
         self.give(slots, replica)
     }
 
+    /// The same for a node that takes another for the owner of a slot.
+    pub(super) fn mistaken(&self, slot: u16, owner: Host) -> Arc<Self> {
+        let mut map = self.clone();
+        map.owners[usize::from(slot)] = u8::try_from(owner).expect("a few nodes");
+        map.version -= 1;
+        Arc::new(map.counted())
+    }
+
     pub(super) fn counted(mut self) -> Self {
         self.version += 1;
         self.ranges = vec![Vec::new(); self.follows.len()];

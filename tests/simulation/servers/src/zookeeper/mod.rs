@@ -206,6 +206,26 @@ impl Service for ZooKeeper {
         &["election"]
     }
 
+    fn lasting(&self, now: Duration) -> Vec<(String, Duration)> {
+        let leader = self.newest();
+        let Member {
+            tree, role, health, ..
+        } = &self.members[leader];
+        let Role::Leading(leadership) = role else {
+            return Vec::new();
+        };
+        if !health.is_at_work() || !self.has_majority(leader) {
+            return Vec::new();
+        }
+        let left = |session: i64| {
+            let ends = leadership.sessions.get(&session)?.ends_at;
+            Some(ends.saturating_sub(now))
+        };
+        let nodes = tree.nodes.iter();
+        let lasting = nodes.filter_map(|(path, node)| Some((path.clone(), left(node.owner)?)));
+        lasting.collect()
+    }
+
     fn contents(&self) -> Vec<String> {
         self.members[self.newest()].tree.lines()
     }

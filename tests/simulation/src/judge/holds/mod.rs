@@ -10,7 +10,9 @@ use std::time::Duration;
 use crosslock::{Leadership, LockGuard, MutexGuard, RwLockReadGuard, RwLockWriteGuard, Task};
 use crosslock_world::{Process, as_process, current, record, true_now, uninterrupted, violation};
 
-use self::rules::{judge_abandoned, judge_exclusion, judge_held, judge_idle, judge_token};
+use self::rules::{
+    judge_abandoned, judge_claim, judge_exclusion, judge_held, judge_idle, judge_token,
+};
 use super::{ACQUISITIONS, Call, locked, number, plan, waits};
 use crate::plan::Topology;
 
@@ -192,6 +194,17 @@ impl Name {
         let mut holds = self.holds.iter_mut();
         if let Some(hold) = holds.find(|hold| hold.id == id) {
             hold.overlapped.get_or_insert((true_now(), by));
+        }
+    }
+}
+
+/// Who has a guard looks at it.
+pub fn looking(of: &[&str], id: u64) {
+    for name in of {
+        let own = |name: &mut Name| name.holds.iter().find(|hold| hold.id == id).cloned();
+        if let Some(hold) = with(name, own) {
+            hold.is_held();
+            judge_claim(name, &hold);
         }
     }
 }

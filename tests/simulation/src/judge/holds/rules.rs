@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crosslock_world::{true_now, violation};
+use crosslock_world::{as_process, lasting, true_now, violation};
 
 use super::{Hold, Kind, Name, with};
 use crate::judge::{Call, plan};
@@ -68,6 +68,23 @@ fn judge_overlap(name: &str, hold: &Hold, is_held: bool) {
     if other.is_some_and(|other| other.is_held()) {
         violation(format!(
             "two have {name} since {since:?}, and neither is told"
+        ));
+    }
+}
+
+/// No guard counts on its lease for longer than the servers keep it, which they know who lead the others.
+pub(super) fn judge_claim(name: &str, hold: &Hold) {
+    if !matches!(plan().topology, Topology::Etcd | Topology::ZooKeeper) || !hold.is_held() {
+        return;
+    }
+    let claim = as_process(hold.process, || hold.guard.lease().remaining());
+    let kept = lasting(0).into_iter();
+    let kept = kept
+        .filter(|(key, _)| key.contains(name))
+        .map(|(_, left)| left);
+    if let Some(kept) = kept.max().filter(|kept| *kept < claim) {
+        violation(format!(
+            "{name} is said to be held for {claim:?}, and its lease ends in {kept:?}"
         ));
     }
 }

@@ -67,6 +67,16 @@ pub fn contents_of(place: Place) -> Vec<String> {
     })
 }
 
+/// What ends with a lease or a session, and in how long.
+#[must_use]
+pub fn lasting(service: usize) -> Vec<(String, Duration)> {
+    with(|inside| {
+        let now = Duration::from_nanos(inside.now);
+        let service = inside.network.served[service].service.as_ref();
+        service.expect("nobody tells it anything").lasting(now)
+    })
+}
+
 impl Inside {
     /// Tells a service something, and does what it says.
     pub(super) fn tell(&mut self, number: usize, what: impl FnOnce(&mut dyn Service, &mut Io<'_>)) {

@@ -21,7 +21,7 @@ pub use faults::{
     Message, await_message, cut, fault, heal, messages, set_message_fault, set_piece, slow,
 };
 use hosts::Served;
-pub use hosts::{contents, contents_of};
+pub use hosts::{contents, contents_of, lasting};
 
 /// A host of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

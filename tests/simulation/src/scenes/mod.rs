@@ -3,6 +3,10 @@
 //! A scene is the same each time, so its messages have numbers. It may end with errors, and must end in time, without
 //! two holders, and with its locks free.
 
+mod late;
+mod order;
+mod tasks;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,8 +14,8 @@ use std::time::Duration;
 use crosslock::{Error, LockGuard, Locker, MutexGuard, Result};
 use crosslock_world::channel::Receiver;
 use crosslock_world::{
-    Machine, Place, add_machine, add_process, contents_of, messages, record, set_message_fault,
-    time, true_now, violation,
+    Machine, Message, Place, add_machine, add_process, contents_of, messages, pause, record,
+    resume, set_message_fault, time, true_now, violation,
 };
 
 use crate::events::Event;
@@ -19,12 +23,13 @@ use crate::judge::{self, Kind};
 use crate::messages::Fault;
 use crate::places::Site;
 use crate::plan::{Plan, Trouble};
+use crate::trouble::later;
 use crate::work::causes;
 
 /// What processes do in it, one function each, and all at once.
 type Roles = &'static [fn(&Locker) -> Result<()>];
 
-pub const SCENES: [(&str, Roles); 13] = [
+pub const SCENES: [(&str, Roles); 21] = [
     ("free", &[lock_twice]),
     ("contended", &[lock_twice, lock_twice, lock_twice]),
     ("renewed", &[lock_for_long, lock_twice]),
@@ -38,6 +43,26 @@ pub const SCENES: [(&str, Roles); 13] = [
     ("kept", &[keep, keep]),
     ("half", &[lock_for_part_of_a_ttl]),
     ("front", &[lock_front, lock_both, try_behind]),
+    ("watched", &[keep]),
+    (
+        "queue",
+        &[lock_for_long, order::wait_first, order::wait_second],
+    ),
+    ("cancelled", &[late::cancel_early]),
+    ("broken", &[late::hold_until_broken, late::break_it]),
+    (
+        "flushed",
+        &[late::hold_what_is_lost, late::lock_what_was_lost],
+    ),
+    (
+        "flushed-all",
+        &[late::hold_all_that_is_lost, late::lock_what_was_lost],
+    ),
+    ("tasks", &[tasks::insert, tasks::work]),
+    (
+        "line",
+        &[tasks::wait_deaf, tasks::wait_behind, tasks::insert_later],
+    ),
 ];
 
 const NAME: &str = "scene";
@@ -47,12 +72,19 @@ pub fn play(plan: &Plan, site: &Site, scene: &str, fault: Option<(u64, Fault)>) 
     let machine = add_machine("machine", 0);
     let mut most = (plan.ttl * 10 + plan.io_timeout * 10) * 4;
     match fault {
-        Some((at, Fault::Message(fault))) => set_message_fault(Some((at, fault))),
+        Some((at, Fault::Message(fault))) => {
+            let is_copied = matches!(fault, Message::Duplicate(_));
+            COMES_TWICE.store(is_copied, Ordering::Relaxed);
+            set_message_fault(Some((at, fault)));
+        }
         Some((at, Fault::Event(event, _))) => {
             event.begin(plan, site, machine, at);
             most = event.most(plan, scene);
         }
         None => {}
+    }
+    if scene.starts_with("flushed") {
+        late::lose_data(site);
     }
     let ends = begin(plan, site, scene, machine);
     let until = true_now() + most;
@@ -72,10 +104,10 @@ fn begin(plan: &Plan, site: &Site, scene: &str, machine: Machine) -> Receiver<bo
     let (_, roles) = found.expect("a scene of that name");
     let (ended, ends) = crosslock_world::channel::bounded(roles.len());
     let left = Arc::new(AtomicUsize::new(roles.len()));
-    let is_kept = scene == "kept";
+    let (is_kept, ttl) = (scene == "kept", plan.ttl);
     for (at, role) in (0..).zip(*roles) {
         let (plan, site, ended, left) = (plan.clone(), site.clone(), ended.clone(), left.clone());
-        add_process(machine, &format!("role-{at}"), move || {
+        let process = add_process(machine, &format!("role-{at}"), move || {
             if is_kept {
                 // Another may have taken the place of the server that the first one knows.
                 time::sleep(plan.ttl.mul_f64(1.5) * at);
@@ -83,6 +115,10 @@ fn begin(plan: &Plan, site: &Site, scene: &str, machine: Machine) -> Receiver<bo
             perform(&plan, &site, *role);
             let _ = ended.try_send(left.fetch_sub(1, Ordering::Relaxed) == 1);
         });
+        if scene == "line" && at == 0 {
+            later(SHORT * 10, move || pause(process));
+            later(ttl * 3, move || resume(process));
+        }
     }
     ends
 }
@@ -127,6 +163,14 @@ const MOST_MESSAGES: u64 = 20_000;
 static WORKED: AtomicU64 = AtomicU64::new(0);
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
+/// Whether a message comes twice.
+static COMES_TWICE: AtomicBool = AtomicBool::new(false);
+
+fn only_messages_fail() -> bool {
+    let mut troubles = judge::plan().troubles.iter();
+    troubles.all(|trouble| *trouble == Trouble::Message)
+}
+
 fn moves(plan: &Plan) -> bool {
     plan.troubles == Event::Move.troubles()
 }
@@ -160,14 +204,18 @@ fn perform(plan: &Plan, site: &Site, role: fn(&Locker) -> Result<()>) {
     }
 }
 
-/// Holds it for a while, as the judge sees it, and gives it back.
+/// Holds it for a while, as the judge sees it, looks at it all the time, and gives it back.
 fn hold(names: &[&str], kind: Kind, guard: LockGuard, work: Duration) -> LockGuard {
     let guard = Arc::new(guard);
     let id = judge::acquired(names, kind, &guard, None);
     if kind == Kind::Exclusive && judge::plan().min_replicas > 0 && guard.is_held() {
         judge_copies(guard.fencing_token());
     }
-    time::sleep(work);
+    let (until, pause) = (true_now() + work, SHORT.max(work / 400));
+    while true_now() < until {
+        time::sleep(pause.min(until.saturating_sub(true_now())));
+        judge::looking(names, id);
+    }
     let micros = u64::try_from(work.as_micros()).unwrap_or(0);
     WORKED.fetch_add(micros, Ordering::Relaxed);
     judge::ending(names, id, false);
