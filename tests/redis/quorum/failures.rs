@@ -1,4 +1,4 @@
-//! Servers that are killed, and come back without their data.
+//! Servers that are killed, and waiters that are stopped.
 
 use support::puppet::Puppet;
 
@@ -50,55 +50,6 @@ fn lease_that_only_a_minority_renews_is_lost() {
     }
     let lost = guard.lost().recv_timeout(PATIENCE);
     assert!(lost.is_ok() && !guard.is_held(), "{lost:?}");
-}
-
-/// The lock is at the first two, of which one forgets it: that one and the third would be a majority.
-#[test]
-fn server_without_its_data_grants_nothing_while_a_lease_may_last() {
-    const TTL: Duration = Duration::from_secs(2);
-    let set = Setup::new().proxies().quorum(3);
-    let open = || builder(&set.url("4s")).ttl(TTL).renew(false).build();
-    let [holder, other] = [(); 2].map(|()| open().expect("open"));
-    pass(&holder);
-    pass(&other);
-    set.server(2).proxy().set(Fault::BlackHole);
-    let guard = held(&holder);
-    let have = [0, 1, 2].map(|at| set.server(at).get(LOCK).is_some());
-    assert_eq!(have, [true, true, false]);
-    set.server(2).proxy().set(Fault::None);
-    set.server(0).restart();
-    let second = held(&other);
-    assert!(!guard.is_held(), "both have it");
-    assert!(second.fencing_token() > guard.fencing_token());
-}
-
-#[test]
-fn tokens_increase_while_each_server_in_turn_loses_its_data() {
-    let set = Setup::new().quorum(3);
-    let locker = open(&set.url("2s"));
-    let (mut last, all) = (0, [0, 1, 2].map(|at| set.server(at)));
-    let mut pass_with = |voter: &RedisServer| {
-        let guard = held(&locker);
-        let token = guard.fencing_token();
-        assert!(token > last, "{token} after {last}");
-        last = token;
-        let has_voted = voter.get(LOCK).is_some();
-        guard.unlock().expect("unlock");
-        has_voted
-    };
-    for server in all {
-        (0..5).for_each(|_| _ = pass_with(server));
-        server.restart();
-        (0..5).for_each(|_| _ = pass_with(server));
-        wait_until("it votes", PATIENCE, || pass_with(server));
-    }
-    // One server's counter is ahead of all clocks. When that was used the others know it.
-    let ahead = pass(&locker) + 1 + 4_000_000_000_000;
-    all[0].query::<()>(&["SET", COUNTER, &ahead.to_string()]);
-    let first = pass(&locker);
-    all[0].kill();
-    let tokens = [ahead, first, pass(&locker)];
-    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
 }
 
 /// A waiter that is stopped when the line's server lets it in hears of that late. The lease there has begun by then: it

@@ -10,9 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crosslock::{Error, LockGuard, Locker, LockerBuilder};
-use support::{
-    Fault, Quorum, RedisServer, Setup, Stopwatch, assert_like, eventually, shown, wait_until,
-};
+use support::{Quorum, RedisServer, Setup, Stopwatch, assert_like, eventually, shown, wait_until};
 
 const NAME: &str = "n";
 const LOCK: &str = "{crosslock:n}";
