@@ -38,6 +38,7 @@ mod files;
 #[cfg(feature = "delay")]
 mod journal;
 mod page;
+mod platform;
 mod presence;
 #[cfg(feature = "delay")]
 mod queue;
