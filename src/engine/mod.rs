@@ -15,7 +15,8 @@
         feature = "file",
         feature = "redis",
         feature = "value",
-        feature = "zookeeper"
+        feature = "zookeeper",
+        not(windows)
     )),
     allow(
         dead_code,
@@ -38,7 +39,7 @@ mod change;
 mod contended;
 #[cfg(feature = "etcd")]
 mod etcd;
-#[cfg(feature = "file")]
+#[cfg(all(feature = "file", not(windows)))]
 mod file;
 #[cfg(feature = "redis")]
 mod heartbeat;
