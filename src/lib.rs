@@ -89,7 +89,8 @@
 //! | `tls` | no | `rediss://` and `valkeys://`, with `etcd` `etcds://`, and with `zookeeper` `zks://`, with rustls and its ring provider |
 //! | `metrics` | no | `metrics::MetricsObserver`, an [`Observer`] for the `metrics` crate |
 //!
-//! `memory:` is always there. The crate is tested on Linux, and written for macOS too.
+//! `memory:` is always there. The crate is tested on Linux. On macOS and Windows it compiles, and is untested;
+//! `file:` needs Linux or macOS.
 // On docs.rs each item says which feature it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
