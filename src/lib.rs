@@ -14,7 +14,8 @@
 //! ```
 //!
 //! See [`Locker`] for the places where locks can live, [`LockGuard`] for what it means to hold one, [`LockerBuilder`]
-//! for the options, and [`Error`] for what can go wrong.
+//! for the options, and [`Error`] for what can go wrong. The module `guide` has guides: what crosslock guarantees, how
+//! waiting works, a page for each engine, recipes.
 //!
 //! # Primitives
 //!
@@ -104,6 +105,9 @@ mod delay;
 mod doctor;
 mod engine;
 mod guard;
+// Only for rustdoc, and not for doc tests: those of pages are below.
+#[cfg(all(doc, not(doctest)))]
+pub mod guide;
 mod lease;
 mod locker;
 #[cfg(feature = "metrics")]

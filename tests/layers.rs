@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// From the bottom to the top. A module belongs to the longest of these names that begins its path.
-const LAYERS: [&str; 24] = [
+const LAYERS: [&str; 25] = [
     "base",
     "engine",
     "engine::heartbeat",
@@ -31,6 +31,7 @@ const LAYERS: [&str; 24] = [
     "delay",
     "metrics",
     "testing",
+    "guide",
 ];
 
 /// The modules that each module uses.
