@@ -117,6 +117,11 @@ mod queue;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+/// The parsers, for fuzz targets.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use engine::fuzzing;
+
 /// The channels of [`LockGuard::lost`], and `select!`, in the version that this crate uses.
 pub use base::sys::channel as crossbeam_channel;
 

@@ -41,6 +41,8 @@ mod contended;
 mod etcd;
 #[cfg(all(feature = "file", not(windows)))]
 mod file;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 #[cfg(feature = "redis")]
 mod heartbeat;
 mod line;

@@ -35,6 +35,8 @@ mod change;
 mod create;
 mod dir;
 mod files;
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 #[cfg(feature = "delay")]
 mod journal;
 mod page;
