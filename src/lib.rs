@@ -14,7 +14,8 @@
 //! ```
 //!
 //! See [`Locker`] for the places where locks can live, [`LockGuard`] for what it means to hold one, [`LockerBuilder`]
-//! for the options, and [`Error`] for what can go wrong.
+//! for the options, and [`Error`] for what can go wrong. The module `guide` has guides: what crosslock guarantees, how
+//! waiting works, a page for each engine, recipes.
 //!
 //! # Primitives
 //!
@@ -89,7 +90,8 @@
 //! | `tls` | no | `rediss://` and `valkeys://`, with `etcd` `etcds://`, and with `zookeeper` `zks://`, with rustls and its ring provider |
 //! | `metrics` | no | `metrics::MetricsObserver`, an [`Observer`] for the `metrics` crate |
 //!
-//! `memory:` is always there. The crate is tested on Linux, and written for macOS too.
+//! `memory:` is always there. The crate is tested on Linux. On macOS and Windows it compiles, and is untested;
+//! `file:` needs Linux or macOS.
 // On docs.rs each item says which feature it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -103,6 +105,9 @@ mod delay;
 mod doctor;
 mod engine;
 mod guard;
+// Only for rustdoc, and not for doc tests: those of pages are below.
+#[cfg(all(doc, not(doctest)))]
+pub mod guide;
 mod lease;
 mod locker;
 #[cfg(feature = "metrics")]
@@ -111,6 +116,11 @@ mod primitives;
 mod queue;
 #[cfg(feature = "testing")]
 pub mod testing;
+
+/// The parsers, for fuzz targets.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use engine::fuzzing;
 
 /// The channels of [`LockGuard::lost`], and `select!`, in the version that this crate uses.
 pub use base::sys::channel as crossbeam_channel;

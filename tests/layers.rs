@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// From the bottom to the top. A module belongs to the longest of these names that begins its path.
-const LAYERS: [&str; 24] = [
+const LAYERS: [&str; 26] = [
     "base",
     "engine",
     "engine::heartbeat",
@@ -20,6 +20,7 @@ const LAYERS: [&str; 24] = [
     "engine::etcd",
     "engine::zookeeper",
     "engine::open",
+    "engine::fuzzing",
     "lease",
     "queue",
     "core",
@@ -31,6 +32,7 @@ const LAYERS: [&str; 24] = [
     "delay",
     "metrics",
     "testing",
+    "guide",
 ];
 
 /// The modules that each module uses.

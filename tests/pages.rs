@@ -1,6 +1,6 @@
 //! What `README.md`, the pages in `docs` and rustdoc say about the crate as a whole is what the sources have.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -179,6 +179,108 @@ fn anchors(page: &Path) -> BTreeSet<String> {
         .collect()
 }
 
+/// The definitions of links with references, as `[label]: target`.
+fn definitions(page: &Path) -> Vec<(String, String)> {
+    let lines = prose(page).into_iter();
+    let lines = lines.filter_map(|line| {
+        let (label, target) = line.strip_prefix('[')?.split_once("]: ")?;
+        (!line.contains("](") && target.split_whitespace().count() == 1).then_some(())?;
+        Some((label.to_owned(), target.to_owned()))
+    });
+    lines.collect()
+}
+
+/// The pages that are modules of `crosslock::guide`, with the name of each.
+fn guides() -> BTreeMap<PathBuf, String> {
+    let guide = read("src/guide.rs");
+    let (_, list) = guide.split_once("pages! {").expect("a list");
+    let rows = list.lines().filter_map(|row| row.split_once(" \""));
+    let rows = rows.map(|(module, file)| (file.trim_end_matches("\","), module.trim()));
+    rows.map(|(file, module)| (Path::new("docs").join(file), module.to_owned()))
+        .collect()
+}
+
+/// Links that lead to guides, by the module and the file, and those that lead to other files of the repository.
+#[derive(Default)]
+struct Rows {
+    guides: BTreeMap<(String, String), BTreeSet<String>>,
+    others: BTreeSet<(String, String)>,
+}
+
+impl Rows {
+    fn add(&mut self, page: &Path, target: &str, guides: &BTreeMap<PathBuf, String>) {
+        let (file, anchor) = target.split_at(target.find('#').unwrap_or(target.len()));
+        let path = plain(&page.with_file_name("").join(file));
+        if let Some(guide) = guides.get(&path) {
+            let row = self.guides.entry((guide.clone(), file.to_owned()));
+            row.or_default().insert(anchor.to_owned());
+        } else {
+            // A picture itself, and not the page that shows it.
+            let raw = if file.ends_with(".svg") {
+                "?raw=true"
+            } else {
+                ""
+            };
+            let there = format!("{}{raw}{anchor}", path.display());
+            self.others.insert((target.to_owned(), there));
+        }
+    }
+
+    fn text(&self) -> String {
+        let guides = self.guides.iter().map(|((module, file), anchors)| {
+            let anchors: String = anchors.iter().map(|a| format!(" \"{a}\"")).collect();
+            format!("{module} \"{file}\":{anchors};\n")
+        });
+        let others = self.others.iter();
+        let others = others.map(|(label, path)| format!("\"{label}\" = \"{path}\";\n"));
+        guides.collect::<String>() + "=>\n" + &others.collect::<String>()
+    }
+}
+
+#[test]
+fn every_page_for_users_is_a_guide() {
+    let pages = pages().into_iter().skip(1);
+    let pages: BTreeSet<_> = pages
+        .filter(|page| !page.starts_with("docs/internals"))
+        .collect();
+    assert_eq!(pages, guides().into_keys().collect());
+}
+
+/// A link in the text itself would lead nowhere in rustdoc, where a page isn't a file of its own name.
+#[test]
+fn guides_link_with_references_that_their_module_defines() {
+    let (guides, mut rows) = (guides(), Rows::default());
+    for page in guides.keys() {
+        let text = prose(page).join("\n");
+        let links = text.split("](").skip(1);
+        let mut links = links.filter_map(|part| part.split(')').next());
+        let within = links.find(|link| !link.starts_with('#') && !link.contains("://"));
+        assert_eq!(within, None, "{}: use [text][{within:?}]", page.display());
+        for (label, target) in definitions(page) {
+            assert_eq!(label, target, "{}", page.display());
+            rows.add(page, &target, &guides);
+        }
+    }
+    let source = read("src/guide.rs");
+    let found = between(&source, "definitions! {\n", "        }\n");
+    let expected = rows.text();
+    let is_right = found.split_whitespace().eq(expected.split_whitespace());
+    assert!(is_right, "write into src/guide.rs:\n{expected}");
+}
+
+/// The same path without its parts `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path {
+        if part == ".." {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    plain
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let others = [
@@ -192,8 +294,10 @@ fn links_between_pages_lead_somewhere() {
         let text = prose(&page).join("\n");
         let links = text.split("](").skip(1);
         let links = links.filter_map(|part| part.split(')').next());
+        let links = links.map(str::to_owned);
+        let links = links.chain(definitions(&page).into_iter().map(|(_, target)| target));
         for link in links.filter(|link| !link.contains("://")) {
-            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
             let target = match file {
                 "" => page.clone(),
                 file => page.with_file_name("").join(file),

@@ -15,7 +15,8 @@
         feature = "file",
         feature = "redis",
         feature = "value",
-        feature = "zookeeper"
+        feature = "zookeeper",
+        not(windows)
     )),
     allow(
         dead_code,
@@ -38,8 +39,10 @@ mod change;
 mod contended;
 #[cfg(feature = "etcd")]
 mod etcd;
-#[cfg(feature = "file")]
+#[cfg(all(feature = "file", not(windows)))]
 mod file;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 #[cfg(feature = "redis")]
 mod heartbeat;
 mod line;

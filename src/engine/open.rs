@@ -45,12 +45,20 @@ fn open_memory(url: &str, name: &str) -> Result<Arc<dyn Engine>> {
     }
 }
 
-#[cfg(feature = "file")]
+#[cfg(all(feature = "file", not(windows)))]
 fn open_file(url: &str, rest: &str) -> Result<Arc<dyn Engine>> {
     Ok(Arc::new(super::file::FileEngine::open(url, rest)?))
 }
 
-#[cfg(not(feature = "file"))]
+#[cfg(windows)]
+fn open_file(_url: &str, _rest: &str) -> Result<Arc<dyn Engine>> {
+    let what =
+        "file: on Windows, which has no FIFO that ends with its process: use memory: or a server"
+            .into();
+    Err(Error::Unsupported { what })
+}
+
+#[cfg(not(any(feature = "file", windows)))]
 fn open_file(_url: &str, _rest: &str) -> Result<Arc<dyn Engine>> {
     Err(without_feature("file:", "file"))
 }

@@ -265,9 +265,9 @@ impl LockGuard {
 
     /// Returns a channel that gets one message as soon as this process knows that the lease is lost.
     ///
-    /// The channel fits `select!` of [`crosslock::crossbeam_channel`](crate::crossbeam_channel). After the message it
-    /// is closed, so that every clone of the receiver wakes. When the guard is released, the channel is closed without
-    /// a message.
+    /// The channel fits `select!` of [`crosslock::crossbeam_channel`](https://docs.rs/crossbeam-channel). After the
+    /// message it is closed, so that every clone of the receiver wakes. When the guard is released, the channel is
+    /// closed without a message.
     ///
     /// The process knows it when the ttl has run out, when a renewal or [`verify`](Self::verify) was refused, or when
     /// its locker was closed. Only ZooKeeper reports at once that somebody deleted the lock. Elsewhere the next renewal

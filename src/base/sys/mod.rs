@@ -9,13 +9,23 @@ pub(crate) mod collections;
 pub(crate) mod net;
 pub(crate) mod sync;
 pub(crate) mod time;
+#[cfg(not(windows))]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
 pub use crossbeam_channel as channel;
 
 use std::io;
 use std::thread::{self, Scope};
 
+#[cfg(not(windows))]
+use unix as platform;
 use uuid::Uuid;
+#[cfg(windows)]
+use windows as platform;
+
+pub(crate) use platform::{host_name, thread_number};
 
 /// Starts a thread that nobody joins.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -74,20 +84,9 @@ pub(crate) fn process_id() -> u32 {
     std::process::id()
 }
 
-/// The name that this host has given itself. It may have any character.
-pub(crate) fn host_name() -> String {
-    let system = rustix::system::uname();
-    system.nodename().to_string_lossy().into_owned()
-}
-
-/// The number by which the system's tools know this thread.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn thread_number() -> String {
-    rustix::thread::gettid().to_string()
-}
-
+/// The number that `std` gives this thread, for systems without one that their tools know.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn thread_number() -> String {
+fn own_thread_number() -> String {
     let id = format!("{:?}", thread::current().id());
     id.chars().filter(char::is_ascii_digit).collect()
 }

@@ -26,6 +26,8 @@ mod client;
 mod commit;
 mod enter;
 mod far;
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 mod keys;
 mod leases;
 mod look;

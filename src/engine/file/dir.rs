@@ -16,13 +16,8 @@ use std::{os::unix::ffi::OsStrExt, sync::Arc};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 
+use super::platform;
 use crate::base::sys::sync::Mutex;
-
-/// What is in it can be used, and not what it says is in it: that needs other rights.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const TO_FIND: OFlags = OFlags::PATH;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const TO_FIND: OFlags = OFlags::RDONLY;
 
 #[derive(Debug)]
 pub(super) struct Dir {
@@ -54,7 +49,7 @@ impl Dir {
     }
 
     fn open(within: impl AsFd, name: &Path, path: PathBuf, more: OFlags) -> io::Result<Self> {
-        let flags = TO_FIND | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
+        let flags = platform::TO_FIND | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
         let file = File::from(openat(within, name, flags, Mode::empty())?);
         let identity = Identity::of(&file.metadata()?);
         Ok(Dir {
@@ -122,7 +117,10 @@ impl Dir {
         mode: u32,
     ) -> io::Result<File> {
         let more = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        // The type of a mode is another on each system.
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "a mode has 12 bits, its type 16 on macOS"
+        )]
         let mode = Mode::from_bits_truncate(mode as _);
         let opened = openat(self, name.as_ref(), flags | more, mode)?;
         Ok(File::from(opened))
@@ -239,31 +237,9 @@ pub(super) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Since Linux 6.13 a file whose times were asked for has its next write note a time of its own, which takes longer
-/// than the write: here nobody asks for them.
-#[cfg(any(target_os = "linux", target_os = "android"))]
 fn identity_at(dir: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Identity> {
-    use rustix::fs::{StatxFlags, makedev, statx};
-    match statx(&dir, path, flags, StatxFlags::INO) {
-        // Containers may forbid the call.
-        Err(Errno::NOSYS | Errno::PERM) => by_stat(dir, path, flags),
-        found => {
-            let found = found?;
-            let device = makedev(found.stx_dev_major, found.stx_dev_minor);
-            Ok(Identity(device, found.stx_ino))
-        }
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn identity_at(dir: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Identity> {
-    by_stat(dir, path, flags)
-}
-
-fn by_stat(dir: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Identity> {
-    let found = statat(dir, path, flags)?;
-    // Their types are others on each system.
-    Ok(Identity(found.st_dev as u64, found.st_ino as u64))
+    let (device, number) = platform::id_at(dir, path, flags)?;
+    Ok(Identity(device, number))
 }
 
 /// The directory of a URL. It is opened once, and anew when another one is at its path.

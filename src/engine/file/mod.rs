@@ -35,9 +35,12 @@ mod change;
 mod create;
 mod dir;
 mod files;
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 #[cfg(feature = "delay")]
 mod journal;
 mod page;
+mod platform;
 mod presence;
 #[cfg(feature = "delay")]
 mod queue;

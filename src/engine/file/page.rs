@@ -18,11 +18,12 @@
 //! as none; in the same boot somebody else has written to the file. Whoever reads has the file locked, and whoever
 //! writes.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::{borrow::Cow, os::unix::fs::FileExt, sync::OnceLock};
 
 use super::create::check_size;
+use super::platform;
 use crate::base::fork::get_or_make;
 
 /// Where a long text may begin at the earliest: behind the first page.
@@ -289,7 +290,7 @@ impl BootId {
     pub(super) fn current() -> Self {
         static CURRENT: OnceLock<BootId> = OnceLock::new();
         *get_or_make(&CURRENT, || {
-            let id = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+            let id = platform::boot_id();
             id.first_chunk().map_or(BootId::UNKNOWN, |id| BootId(*id))
         })
     }

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use super::create::{Workshop, give, parse_id};
 use super::dir::{Dir, Identity, is_missing};
+use super::platform;
 use crate::base::sys::{self, time};
 use crate::{base::Process, engine::rules::PresenceId};
 
@@ -81,7 +82,7 @@ impl Presence {
     pub(super) fn make(dir: &Arc<Dir>) -> io::Result<Self> {
         let id = PresenceId::new();
         let shop = Workshop::open(dir)?;
-        make_fifo(shop.dir(), &shop.name)?;
+        platform::make_fifo(shop.dir(), shop.dir().path(), &shop.name)?;
         let made = open_draft(dir, &shop).and_then(|opened| {
             shop.publish(id.name().as_ref(), RenameFlags::empty())?;
             Ok(opened)
@@ -242,21 +243,6 @@ pub(super) fn sleep(
 fn timespec(duration: Duration) -> Timespec {
     let duration = duration.min(LONGEST_POLL);
     Timespec::try_from(duration).expect("a day has fewer seconds than fit")
-}
-
-/// A FIFO that isn't open yet.
-#[cfg(not(target_vendor = "apple"))]
-fn make_fifo(dir: &Dir, name: &str) -> io::Result<()> {
-    use rustix::fs::{Mode, mkfifoat};
-    Ok(mkfifoat(dir, name, Mode::RUSR | Mode::WUSR)?)
-}
-
-/// Its path may be another's by now. Then what is made isn't found in the directory.
-#[cfg(target_vendor = "apple")]
-fn make_fifo(dir: &Dir, name: &str) -> io::Result<()> {
-    use nix::sys::stat::Mode;
-    let path = dir.path().join(name);
-    Ok(nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR)?)
 }
 
 /// Open for both: one that only reads would find its end whenever nobody has it open to write.

@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, FileType, OFlags, StatVfs, fstatvfs, statat};
 use super::create::{Workshop, draft_name, is_draft, open_there, unless_missing};
 use super::dir::{Dir, Identity};
 use super::page::{self, BootId};
+use super::platform;
 use super::presence::{Presence, find, is_gone, is_presence};
 use super::text::written_of;
 use super::watch;
@@ -192,22 +193,8 @@ const FILE_SYSTEM: &str = "file system";
 
 /// On which kind of file system a directory lies: whether other hosts have a say there.
 fn file_system(directory: &Dir) -> io::Result<Finding> {
-    let kind = number_of(directory)?.and_then(kind_of);
+    let kind = platform::file_system(directory)?.and_then(kind_of);
     Ok(kind.map_or_else(unknown, judged))
-}
-
-/// The number by which statfs(2) tells the kind of a file system.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn number_of(directory: &Dir) -> io::Result<Option<i128>> {
-    // The type of this field is another on each architecture.
-    let number = i128::from(rustix::fs::fstatfs(directory)?.f_type) & 0xffff_ffff;
-    Ok(Some(number))
-}
-
-/// Other systems tell it by no number.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn number_of(_directory: &Dir) -> io::Result<Option<i128>> {
-    Ok(None)
 }
 
 fn unknown() -> Finding {

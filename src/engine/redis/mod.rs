@@ -30,6 +30,8 @@ mod bell;
 mod connection;
 mod diagnosis;
 mod failure;
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 mod inbox;
 mod keys;
 mod leases;

@@ -27,6 +27,8 @@ mod client;
 mod commit;
 mod diagnosis;
 mod enter;
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 mod leases;
 mod locks;
 mod nodes;

@@ -24,6 +24,8 @@ use crate::engine::{Failed, net::tls::Trust};
 mod answers;
 mod connection;
 mod failure;
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 mod hosts;
 mod login;
 mod proof;

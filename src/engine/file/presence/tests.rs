@@ -8,6 +8,11 @@ use crate::engine::file::create::{draft_name, is_draft};
 use crate::engine::file::upkeep::{DRAFT_AGE, sweep};
 use std::fs;
 use std::path::Path;
+
+fn make_fifo(dir: &Dir, name: &str) -> io::Result<()> {
+    platform::make_fifo(dir, dir.path(), name)
+}
+
 const NOW: Option<Duration> = Some(Duration::ZERO);
 const NONE: Woken = Woken {
     notified: false,

@@ -60,6 +60,8 @@ use crate::base::{BootInstant, Clock, Deadline, Error, Options, Process, Result}
 use crate::engine::Failed;
 
 mod failure;
+#[cfg(fuzzing)]
+pub(super) mod fuzzing;
 mod jute;
 mod ops;
 mod pending;

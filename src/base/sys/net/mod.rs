@@ -1,14 +1,20 @@
 //! Sockets, and the look-up of hosts.
 
-use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs as _};
-use std::os::{fd::AsFd as _, unix::net::UnixStream};
-use std::{path::Path, time::Duration};
+use std::{io, path::Path, time::Duration};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::{fd::AsFd as _, io::Errno};
 use socket2::{Domain, SockAddr, Type};
+#[cfg(not(windows))]
+use unix as platform;
+#[cfg(windows)]
+use windows as platform;
+
+#[cfg(not(windows))]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
 /// Where a socket is to be connected.
 #[derive(Debug)]
@@ -19,13 +25,7 @@ pub(crate) enum Target<'a> {
 
 /// A stream socket of the system.
 #[derive(Debug)]
-pub(crate) struct Socket(socket2::Socket);
-
-/// The end of a stream, whatever is to be read before it. Without `RDHUP` it shows only when both sides closed.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const CLOSED: PollFlags = PollFlags::RDHUP;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const CLOSED: PollFlags = PollFlags::HUP;
+pub(crate) struct Socket(socket2::Socket, platform::ReadTimeout);
 
 impl Socket {
     /// Begins to connect; also says whether it is connected already.
@@ -37,13 +37,15 @@ impl Socket {
         let socket = socket2::Socket::new(domain, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
         match socket.connect(&address) {
-            Ok(()) => Ok((Socket(socket), true)),
-            Err(e) if e.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {
-                Ok((Socket(socket), false))
-            }
+            Ok(()) => Ok((Socket::of(socket), true)),
+            Err(e) if platform::is_connecting(&e) => Ok((Socket::of(socket), false)),
             // A unix socket says so at once when the server's queue is full; TCP waits.
             Err(e) => Err(e),
         }
+    }
+
+    fn of(socket: socket2::Socket) -> Self {
+        Socket(socket, platform::ReadTimeout::new())
     }
 
     /// Waits until it is connected, or has failed. False: not yet; it may return early.
@@ -54,7 +56,7 @@ impl Socket {
     /// Makes it ready for use, unless it has failed: then the error says why.
     pub(crate) fn finish_connect(&self, is_tcp: bool) -> io::Result<()> {
         self.0.take_error()?.map_or(Ok(()), Err)?;
-        self.0.set_nonblocking(false)?;
+        platform::make_ready(&self.0)?;
         if is_tcp {
             self.0.set_tcp_nodelay(true)?;
         }
@@ -63,35 +65,24 @@ impl Socket {
 
     /// For how long a read blocks. It isn't zero, which would be for ever.
     pub(crate) fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
-        self.0.set_read_timeout(Some(timeout))
+        self.1.set(&self.0, timeout)
     }
 
     /// Blocks until there is something to read, or for the read timeout: then the error is `WouldBlock`.
     #[inline]
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&self.0).read(buffer)
+        self.1.read(&self.0, buffer)
     }
 
     /// Reads what is there. If there is nothing the error is `WouldBlock`.
     pub(crate) fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match recv(&self.0, &mut *buffer, RecvFlags::DONTWAIT) {
-                Ok((_, read)) => return Ok(read),
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
+        platform::read_now(&self.0, buffer)
     }
 
     /// Sends what there is room for, without SIGPIPE, which ends many a command-line tool. If there is no room the
     /// error is `WouldBlock`.
     pub(crate) fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
-        // On Apple's systems the socket itself raises no SIGPIPE: socket2 sees to that.
-        #[cfg(target_vendor = "apple")]
-        let flags = SendFlags::DONTWAIT;
-        #[cfg(not(target_vendor = "apple"))]
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        Ok(send(&self.0, bytes, flags)?)
+        platform::write_now(&self.0, bytes)
     }
 
     /// Waits until there is room to write, or it has failed. False: not yet; it may return early.
@@ -102,9 +93,9 @@ impl Socket {
     /// Whether the peer has sent nothing and hasn't closed it. With `may_have_input` only its end counts.
     pub(crate) fn is_quiet(&self, may_have_input: bool) -> bool {
         let flags = if may_have_input {
-            CLOSED
+            platform::CLOSED
         } else {
-            CLOSED | PollFlags::IN
+            platform::CLOSED | PollFlags::IN
         };
         let now = Timespec {
             tv_sec: 0,
@@ -129,24 +120,18 @@ impl Socket {
 /// Wakes a thread that waits for a connection too. Neither end blocks: what is full wakes already.
 #[allow(dead_code, reason = "an engine with an inbox uses it")]
 #[derive(Debug)]
-pub(crate) struct Waker {
-    reader: UnixStream,
-    writer: UnixStream,
-}
+pub(crate) struct Waker(platform::SelfPipe);
 
 #[allow(dead_code, reason = "an engine with an inbox uses it")]
 impl Waker {
     /// Fails if there are no file descriptors for it.
     pub(crate) fn new() -> io::Result<Self> {
-        let (reader, writer) = UnixStream::pair()?;
-        reader.set_nonblocking(true)?;
-        writer.set_nonblocking(true)?;
-        Ok(Waker { reader, writer })
+        platform::SelfPipe::new().map(Waker)
     }
 
     /// To be called after what the thread is to see.
     pub(crate) fn wake(&self) {
-        let _ = (&self.writer).write(&[0]);
+        self.0.write();
     }
 
     /// Blocks until `wake`, or until the connection is readable, at most for `timeout`. It may return earlier. All
@@ -164,13 +149,13 @@ pub(crate) fn await_any<'a>(
     timeout: Duration,
 ) -> io::Result<()> {
     let sockets = connections.into_iter().map(|one| one.0.as_fd());
-    let all = sockets.chain(waker.map(|waker| waker.reader.as_fd()));
+    let all = sockets.chain(waker.map(|waker| waker.0.as_fd()));
     let mut events: Vec<_> = all
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
         .collect();
     wait_for(&mut events, timeout)?;
     if let Some(waker) = waker {
-        let _ = (&waker.reader).read(&mut [0; 512]);
+        waker.0.drain();
     }
     Ok(())
 }
@@ -213,7 +198,7 @@ mod tests {
     fn many_wakes_are_seen_together() {
         let waker = Waker::new().unwrap();
         let (quiet, _writer) = socket2::Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
-        let quiet = Socket(quiet);
+        let quiet = Socket::of(quiet);
         let long = Duration::from_secs(600);
         for connection in [None, Some(&quiet)] {
             (0..100_000).for_each(|_| waker.wake());
