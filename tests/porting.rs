@@ -32,7 +32,7 @@ fn port_can_be_run_again_where_its_values_are_kept() {
 fn page_links_the_differences_of_each_primitive() {
     let page = include_str!("../docs/porting.md");
     let links = page.split("\n[Differences from ").skip(1);
-    let files = links.filter_map(|link| link.split("](../").nth(1)?.split(')').next());
+    let files = links.filter_map(|link| link.split("][../").nth(1)?.split(']').next());
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut number = 0;
     for file in files {

@@ -26,7 +26,8 @@ pub(super) type Said = Result<Answer, Failed<Failure>>;
 /// For how long a full buffer may keep the others waiting.
 const WRITING: Duration = Duration::from_millis(50);
 
-/// For how long those may take that are still to answer when a majority has.
+/// For how long those may take that are still to answer when a majority has. A connection on which something is to be
+/// taken back has longer: what isn't taken back keeps others out for a ttl.
 const LAST: Duration = Duration::from_millis(100);
 
 struct Round<'a, C> {
@@ -84,7 +85,7 @@ impl Quorum {
             if is_enough && is_out || is_idle || is_last_look {
                 break;
             }
-            if heard >= self.majority() {
+            if heard >= self.majority() && is_out {
                 round.deadline = round.deadline.within(LAST);
             }
             is_last_look = round.deadline.is_over();
