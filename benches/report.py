@@ -127,7 +127,7 @@ def parts(record):
     """What stands behind each marker."""
     if not record:
         return {"about": NO_RECORD, "table": NO_RECORD} | dict.fromkeys(PICTURES, NO_RECORD)
-    images = {name: f"![{title}](img/benchmarks_{name}.svg)" for name, (_, title) in PICTURES.items()}
+    images = {name: f"![{title}][img/benchmarks_{name}.svg]" for name, (_, title) in PICTURES.items()}
     return {"about": about(record), "table": table(record)} | images
 
 

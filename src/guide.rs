@@ -36,8 +36,7 @@ macro_rules! links {
             guarantees "guarantees.md": "" "#tokens-of-holders-that-share" "#what-breaks-a-lease";
             operate "cli/operate.md": "";
             platforms "platforms.md": "";
-            quorum "quorum.md": "" "#access-rights" "#other-clients-of-the-same-lock" "#tokens" "#url"
-                "#what-the-debate-about-redlock-means-here";
+            quorum "quorum.md": "" "#access-rights" "#other-clients-of-the-same-lock" "#tokens" "#url";
             recipes "recipes.md": "" "#fencing-in-sql";
             redis "redis.md": "" "#access-rights" "#server-settings" "#urls";
             replicas "replicas.md": "";
@@ -65,6 +64,9 @@ macro_rules! links {
             "../src/primitives/once_lock.rs" = "src/primitives/once_lock.rs";
             "../src/primitives/rwlock.rs" = "src/primitives/rwlock.rs";
             "../src/primitives/semaphore.rs" = "src/primitives/semaphore.rs";
+            "img/benchmarks_free.svg" = "docs/img/benchmarks_free.svg?raw=true";
+            "img/benchmarks_rate.svg" = "docs/img/benchmarks_rate.svg?raw=true";
+            "img/benchmarks_wait.svg" = "docs/img/benchmarks_wait.svg?raw=true";
             "img/fencing.svg" = "docs/img/fencing.svg?raw=true";
             "img/hand_off.svg" = "docs/img/hand_off.svg?raw=true";
             "img/run.svg" = "docs/img/run.svg?raw=true";

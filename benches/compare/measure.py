@@ -188,7 +188,7 @@ def head(options):
         "commit": said("git", "describe", "--always", "--dirty"),
         "cpus": os.cpu_count(),
         "cpu": cpu_model(),
-        "kernel": os.uname().release,
+        "kernel": os.uname().release.split("-")[0],
         "load before": round(os.getloadavg()[0], 2),
         "busy before %": busy_percent(),
         "seconds": options.seconds,
