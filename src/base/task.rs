@@ -21,6 +21,7 @@ use std::time::Duration;
 /// # Examples
 ///
 /// ```
+/// # #[cfg(feature = "delay")] {
 /// # use std::time::Duration;
 /// use crosslock::IfExists;
 ///
@@ -29,6 +30,7 @@ use std::time::Duration;
 /// let insert = |text: &str| mail.entry("greeting").if_exists(IfExists::Replace).insert(&text.to_owned());
 /// assert!(insert("hello")? && insert("good morning")?);
 /// assert_eq!(*mail.try_take()?.expect("it is due"), "good morning");
+/// # }
 /// # Ok::<(), crosslock::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -48,6 +50,7 @@ pub enum IfExists {
 /// # Examples
 ///
 /// ```
+/// # #[cfg(feature = "delay")] {
 /// # use std::time::Duration;
 /// use crosslock::TaskState;
 ///
@@ -55,6 +58,7 @@ pub enum IfExists {
 /// let mail = locker.delay_queue::<String>("task-state")?;
 /// let id = mail.insert(&"to: ada".to_owned(), Duration::from_secs(60))?;
 /// assert_eq!(mail.get(&id)?.expect("it is there").state, TaskState::Delayed);
+/// # }
 /// # Ok::<(), crosslock::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +101,7 @@ impl TaskState {
 /// # Examples
 ///
 /// ```
+/// # #[cfg(feature = "delay")] {
 /// # use std::time::Duration;
 /// # let locker = crosslock::Locker::open("memory:")?;
 /// let mail = locker.delay_queue::<String>("task-counts")?;
@@ -104,6 +109,7 @@ impl TaskState {
 /// mail.insert(&"to: bob".to_owned(), Duration::from_secs(60))?;
 /// let counts = mail.counts()?;
 /// assert_eq!((counts.ready, counts.delayed), (1, 1));
+/// # }
 /// # Ok::<(), crosslock::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
