@@ -26,9 +26,12 @@ pub(super) type Said = Result<Answer, Failed<Failure>>;
 /// For how long a full buffer may keep the others waiting.
 const WRITING: Duration = Duration::from_millis(50);
 
-/// For how long those may take that are still to answer when a majority has. A connection on which something is to be
-/// taken back has longer: what isn't taken back keeps others out for a ttl.
+/// For how long those may take that are still to answer when a majority has.
 const LAST: Duration = Duration::from_millis(100);
+
+/// And for how long a connection may be made then on which something is to be taken back: what isn't keeps others out
+/// for a ttl.
+const CONNECTING: Duration = Duration::from_millis(400);
 
 struct Round<'a, C> {
     quorum: &'a Quorum,
@@ -85,8 +88,9 @@ impl Quorum {
             if is_enough && is_out || is_idle || is_last_look {
                 break;
             }
-            if heard >= self.majority() && is_out {
-                round.deadline = round.deadline.within(LAST);
+            if heard >= self.majority() {
+                let last = if is_out { LAST } else { CONNECTING };
+                round.deadline = round.deadline.within(last);
             }
             is_last_look = round.deadline.is_over();
             round.look();
