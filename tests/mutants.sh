@@ -139,7 +139,6 @@ arguments_of() {
     lib) echo "-p crosslock --all-features --lib" ;;
     local_queue) echo "-p crosslock-local-queue --test local_queue" ;;
     cli) echo "-p crosslock-cli --test cli" ;;
-    scripts) echo "-p crosslock-protocol --test scripts" ;;
     *) echo "-p crosslock-tests --all-features --test $1" ;;
   esac
 }
