@@ -94,9 +94,9 @@ end
 
 local was_holder, is_anew = false, false
 if not exclusive and counter_after > 0 and lock and string.find(lock, SHARED) then
-  -- Where nobody was let in since, the owner wasn't either.
+  -- Where nobody was let in since, the owner wasn't either. A counter that was lost may have begun anew below it.
   local last = tonumber(string.match(counter or '', LEADING_NUMBER))
-  local token = (not last or last >= counter_after) and redis.call('ZSCORE', KEYS[HOLDERS], '0 ' .. owner)
+  local token = last ~= counter_after - 1 and redis.call('ZSCORE', KEYS[HOLDERS], '0 ' .. owner)
   is_anew = token and -token >= counter_after
 end
 if not exclusive and not keep_for and lock and string.find(lock, SHARED) then

@@ -1,5 +1,5 @@
-//! The scripts of `lua/`, run as they are: what they cost the server, how long keys last, and large counters. The
-//! corpus of the model says the rest.
+//! The scripts of `lua/`, run as they are: what they cost the server, how long keys last, large counters, and a counter
+//! that was lost. What else they do is compared in simulated worlds and on all engines.
 
 #![cfg(feature = "redis")]
 
@@ -203,4 +203,19 @@ fn counter_ahead_of_the_clock_goes_on_from_itself_and_loses_no_digit() {
         }
         bench.query::<()>(&["DEL", &lock]);
     }
+}
+
+/// The lock was deleted, and the counter was lost and began anew below the token of a late copy.
+#[test]
+fn reader_that_a_late_copy_let_in_above_the_counter_had_lost_its_lease() {
+    let server = RedisServer::start();
+    let mut bench = Bench::new(&server);
+    let (lock, fence) = (bench.key(""), bench.key(":fence"));
+    let token = bench.token("r", "a");
+    bench.query::<()>(&["DEL", &lock]);
+    let later = bench.token("r", "a");
+    assert!(later > token);
+    bench.query::<()>(&["SET", &fence, &(token - 8).to_string()]);
+    assert_eq!(bench.try_release("r", "a", token), Value::Int(2));
+    assert_eq!(server.get(&lock), None);
 }
