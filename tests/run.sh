@@ -185,14 +185,20 @@ if [ "$named" = yes ]; then
   exit
 fi
 
-# Simulated worlds need processors and nothing else, and the other tests wait most of the time. So they run side by side.
+# Simulated worlds need processors and nothing else, and the other tests wait most of the time. Cargo would run one
+# program after the other. So the worlds, and the programs that take longest, run beside the rest: `test = false` in their
+# packages leaves them out of it.
 "${all[@]}" --no-run
-"${all[@]}" --no-run --test simulation
-worlds="$(mktemp)"
-nice "${all[@]}" --test simulation >"$worlds" 2>&1 &
+"${all[@]}" --no-run --test '*'
+beside="$(mktemp -d)"
+nice "${all[@]}" --test simulation >"$beside/worlds" 2>&1 &
+worlds=$!
+test_all --test cli --test torture --test waiting "$@" >"$beside/long" 2>&1 &
+long=$!
 failed=0
 test_all "$@" || failed=$?
-wait $! || failed=$?
-cat "$worlds"
-rm "$worlds"
+wait "$long" || failed=$?
+wait "$worlds" || failed=$?
+cat "$beside/long" "$beside/worlds"
+rm -r "$beside"
 exit "$failed"
