@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs redis-server, etcd, ZooKeeper, Curator, Go and a JDK with apt-get, which needs root, and two Python packages.
 #
-#   benches/record.sh [--seconds S] [--rounds N] [--output FILE]
+#   benches/record.sh [--seconds S] [--rounds N] [--measures MEASURE...] [--append] [--output FILE]
 #
-# Then it runs crosslock and other locks in turns, and writes benches/record/DATE.jsonl. 2 cores need up to 15 minutes.
-# `--seconds 0.5 --rounds 1` takes three, and shows that all works. A lock that fails is left out, and the status is 1.
+# Then it runs crosslock and other locks in turns, and writes benches/record/DATE.jsonl. 2 cores need up to 25 minutes.
+# `--seconds 0.5 --rounds 1` takes five, and shows that all works. A lock that fails is left out, and the status is 1.
+# `--measures late waiting --append` measures these alone, and adds the run to the record of the day.
 # benches/report.py then makes the tables and the pictures.
 #
 # On a terminal it asks before it installs packages. Programs and Python packages go to the target directory.

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "img"
 sys.path.insert(0, str(IMAGES))
 
-from svg import Picture, save_or_check  # noqa: E402
+from svg import Picture, logarithmic, save_or_check  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 NO_RECORD = "There is no record yet."
@@ -37,24 +37,44 @@ FIGURES = [
     ("dead", "s", "dead holder, s", 2, False),
 ]
 
-# Of the figures above, those with a picture.
-PICTURES = {
+# Of the figures above, those with bars.
+BARS = {
     "free": (0, "Lock and unlock of a free lock, in microseconds: shorter is better"),
     "rate": (2, "Locks a second with four processes: longer is better"),
     "wait": (4, "The 99th percentile of waits in the process that waits longest, in milliseconds: shorter is better"),
 }
 
+# Sections of the page that a run of their own may measure.
+SECTIONS = {"late": "[Delayed tasks](#delayed-tasks)", "waiting": "[Waiting processes](#waiting-processes)"}
+
+LATE = "How late tasks reach a waiting worker: the share of tasks, by the time after they were due"
+WAITING = "Commands a second of a Redis server, by the number of processes that wait for one lock"
+
 
 class Record:
+    """One run, or several that measured different things."""
+
     def __init__(self, path):
-        self.head, *rounds = [json.loads(line) for line in path.read_text().splitlines()]
-        samples = {}
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.heads = [line for line in lines if "commit" in line]
+        rounds = sorted((line for line in lines if "measure" in line), key=place)
+        samples, late, waiting = {}, {}, {}
         for line in rounds:
+            lock = line["engine"], line["lock"]
             for measure, figure, *_ in FIGURES:
                 if line["measure"] == measure:
-                    samples.setdefault((line["engine"], line["lock"], measure, figure), []).append(line[figure])
-        self.medians = {key: statistics.median(values) for key, values in samples.items()}
-        self.locks = list(dict.fromkeys((line["engine"], line["lock"]) for line in sorted(rounds, key=place)))
+                    samples.setdefault((*lock, measure, figure), []).append(line[figure])
+            if line["measure"] == "late":
+                for figure in [figure for figure in line if figure.startswith("p")]:
+                    late.setdefault(line["engine"], {}).setdefault(int(figure[1:-3]), []).append(line[figure])
+            if line["measure"] == "waiting":
+                waiting.setdefault(line["lock"], {}).setdefault(line["waiting"], []).append(line["commands/s"])
+        self.medians = medians(samples)
+        # Of each engine, microseconds by the share of tasks in percent.
+        self.late = {engine: medians(shares) for engine, shares in late.items()}
+        # Of each lock, commands a second by the number of waiting processes.
+        self.waiting = {lock: medians(crowds) for lock, crowds in waiting.items()}
+        self.locks = list(dict.fromkeys((engine, lock) for engine, lock, *_ in samples))
 
     def figure(self, lock, number):
         return self.medians.get((*lock, *FIGURES[number][:2]))
@@ -64,9 +84,13 @@ class Record:
         return "" if value is None else text(value, FIGURES[number][3])
 
 
+def medians(samples):
+    return {key: statistics.median(values) for key, values in samples.items()}
+
+
 def place(line):
     """crosslock stands first, its engines in the order of the page, and the others by name."""
-    engines = ["Redis", "file", "command", "etcd", "ZooKeeper"]
+    engines = ["Redis", "file", "memory", "command", "etcd", "ZooKeeper"]
     return engines.index(line["engine"]), not line["lock"].startswith("crosslock"), line["lock"].lower()
 
 
@@ -81,13 +105,19 @@ def newest():
 
 
 def about(record):
-    head = record.head
-    versions = ", ".join(f"{name} {version}" for name, version in head["versions"].items())
+    first, *others = record.heads
+    versions = ", ".join(f"{name} {version}" for name, version in first["versions"].items())
     sentences = [
-        f"Recorded on {head['date'][:10]} at commit `{head['commit']}`, on {head['cpus']} CPUs ({head['cpu']})",
-        f"with Linux {head['kernel']}. Other programs used {head['busy before %']} % of the CPUs before. Versions: {versions}.",
+        f"Recorded on {first['date'][:10]} at commit `{first['commit']}`, on {first['cpus']} CPUs ({first['cpu']})",
+        f"with Linux {first['kernel']}. Other programs used {first['busy before %']} % of the CPUs before.",
     ]
-    return "\n".join(textwrap.wrap(" ".join(sentences), 120))
+    for head in others:
+        sections = " and ".join(SECTIONS[measure] for measure in head["measures"])
+        sentences.append(
+            f"{sections} are from {head['date'][:10]}, commit `{head['commit']}`, "
+            f"when other programs used {head['busy before %']} %."
+        )
+    return "\n".join(textwrap.wrap(" ".join([*sentences, f"Versions: {versions}."]), 120))
 
 
 def table(record):
@@ -119,15 +149,54 @@ def bars(record, number, title):
     return picture.whole()
 
 
+def late(record):
+    """A curve for each engine: how many percent of the tasks were taken by then."""
+    picture = Picture(LATE, 236)
+    x, y = logarithmic(10, 10_000, 48, 424), lambda share: 196 - 1.72 * share
+    for value, words in [(10, "10 us"), (100, "100 us"), (1_000, "1 ms"), (10_000, "10 ms")]:
+        picture.line((x(value), y(0)), (x(value), y(100)), kind="muted thin")
+        picture.text(x(value), 214, words, "muted", "middle")
+    for share in (0, 50, 99):
+        picture.line((x(10), y(share)), (x(10_000), y(share)), kind="muted thin")
+        picture.text(40, y(share) + 4, f"{share} %", "muted", "end")
+    picture.text(x(10_000), 232, "after the task was due", "muted", "end")
+    for (engine, shares), kind in zip(record.late.items(), ("a", "b", "warn")):
+        picture.line(*((x(max(late, 10)), y(share)) for share, late in shares.items()), kind=f"{kind} line")
+    return picture.whole()
+
+
+def waiting(record):
+    """A line for each lock. Both axes are logarithmic."""
+    picture = Picture(WAITING, 262)
+    x, y = logarithmic(1, 64, 60, 290), logarithmic(1, 10_000, 222, 10)
+    for value in (1, 10, 100, 1_000, 10_000):
+        picture.line((x(1), y(value)), (x(64), y(value)), kind="muted thin")
+        picture.text(52, y(value) + 4, f"{value:,}", "muted", "end")
+    for crowd in (1, 4, 16, 64):
+        picture.text(x(crowd), 240, str(crowd), "muted", "middle")
+    picture.text(x(64), 257, "waiting processes", "muted", "end")
+    for lock, crowds in record.waiting.items():
+        kind = "a" if lock == "crosslock" else "muted"
+        points = [(x(crowd), y(max(count, 1))) for crowd, count in crowds.items()]
+        picture.line(*points, kind=f"{kind} line")
+        picture.text(x(64) + 6, points[-1][1] + 4, lock, kind)
+    return picture.whole()
+
+
 def pictures(record):
-    return {IMAGES / f"benchmarks_{name}.svg": bars(record, *rest) for name, rest in PICTURES.items()}
+    drawn = {name: bars(record, *rest) for name, rest in BARS.items()}
+    drawn |= {"late": late(record)} if record.late else {}
+    drawn |= {"waiting": waiting(record)} if record.waiting else {}
+    return {IMAGES / f"benchmarks_{name}.svg": picture for name, picture in drawn.items()}
 
 
 def parts(record):
     """What stands behind each marker."""
     if not record:
-        return {"about": NO_RECORD, "table": NO_RECORD} | dict.fromkeys(PICTURES, NO_RECORD)
-    images = {name: f"![{title}][img/benchmarks_{name}.svg]" for name, (_, title) in PICTURES.items()}
+        return {"about": NO_RECORD, "table": NO_RECORD} | dict.fromkeys([*BARS, "late", "waiting"], NO_RECORD)
+    titles = {name: title for name, (_, title) in BARS.items()} | {"late": LATE, "waiting": WAITING}
+    images = {name: f"![{title}][img/benchmarks_{name}.svg]" for name, title in titles.items()}
+    images |= {name: NO_RECORD for name in ("late", "waiting") if not getattr(record, name)}
     return {"about": about(record), "table": table(record)} | images
 
 

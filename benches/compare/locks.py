@@ -13,7 +13,8 @@ def redis_locks(url, ttl):
     import redis
     import redis_lock
 
-    client = redis.Redis.from_url(url)
+    # Without this, a waiter fails after the client's 5 seconds.
+    client = redis.Redis.from_url(url, socket_timeout=None)
 
     def lock(name):
         # Renewed in a thread, as crosslock's are.

@@ -7,6 +7,7 @@ lines of numbers and an empty one. Times are nanoseconds of CLOCK_MONOTONIC.
     free NAME COUNT          locks and unlocks that often: a line "LOCK UNLOCK" each
     contend NAME UNTIL HOLD  locks, sleeps, unlocks until then: a line "ASKED HAD RELEASED" each
     take NAME                locks: a line "HAD"; the next line of the input has it unlock
+    late NAME COUNT          inserts that many tasks into a delay queue, and works on them: a line "LATE" each
 
 Rounds of all subjects take turns in an order that changes each time. The servers have the first CPU, all workers the
 others.
@@ -23,13 +24,19 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-from servers import Places
+from servers import Places, commands
 from subjects import Failed, Worker, subjects
 from versions import versions
 
 PROCESSES = 4
 HOLD = 1_000_000
 TTL, SHORT_TTL = 10_000, 4_000
+TASKS = 400
+# Percentiles of how late tasks are.
+SHARES = [1, 5, 10, 25, 50, 75, 90, 95, 99, 100]
+# How many processes wait.
+CROWDS = [1, 4, 16, 64]
+MEASURES = ["free", "contended", "dead", "late", "waiting"]
 
 
 def part(samples, share):
@@ -67,10 +74,16 @@ def measure_contended(workers, _subject, seconds):
     }
 
 
+def measure_late(workers, _subject, _seconds):
+    workers[0].ask("late", "late", TASKS)
+    late = [nanoseconds / 1e3 for (nanoseconds,) in workers[0].answer()]
+    return {f"p{share} us": round(part(late, share / 100), 1) for share in SHARES}
+
+
 class Run:
     def __init__(self, options, places, log):
-        self.options, self.log = options, log
-        self.subjects = subjects(places)
+        self.options, self.places, self.log = options, places, log
+        self.subjects = [subject for subject in subjects(places) if subject.measures & set(options.measures)]
         self.workers = {}
         self.failed = []
         self.lines = []
@@ -79,6 +92,18 @@ class Run:
         print(f"left out from here on: {failure}", file=sys.stderr)
         self.failed.append(f"{subject.group}, {subject.name}")
         self.subjects.remove(subject)
+
+    def measure(self, options):
+        few = min(options.rounds, 3)
+        actions = {
+            "free": lambda: self.turns("free", 2 * options.rounds, measure_free),
+            "contended": lambda: self.turns("contended", options.rounds, measure_contended),
+            "dead": lambda: self.dead(few),
+            "late": lambda: self.turns("late", 2 * options.rounds, measure_late),
+            "waiting": lambda: self.waiting(few),
+        }
+        for measure in options.measures:
+            actions[measure]()
 
     def start(self):
         """Starts all workers, which connect, load scripts and compile."""
@@ -95,17 +120,52 @@ class Run:
 
     def turns(self, measure, rounds, action):
         """A round of each subject after the other, `rounds` times."""
+        for subject, number in self.order(measure, rounds):
+            try:
+                figures = action(self.workers[subject], subject, self.options.seconds)
+            except Failed as e:
+                self.log_failure(subject, e)
+                continue
+            self.add(measure, subject, number, figures)
+
+    def order(self, measure, rounds):
         for number in range(1, rounds + 1):
             order = [subject for subject in self.subjects if measure in subject.measures]
             random.Random(number).shuffle(order)
             for subject in order:
-                try:
-                    figures = action(self.workers[subject], subject, self.options.seconds)
-                except Failed as e:
-                    self.log_failure(subject, e)
-                    continue
-                self.add(measure, subject, number, figures)
+                yield subject, number
             print(f"{measure}: round {number} of {rounds}", file=sys.stderr)
+
+    def waiting(self, rounds):
+        """Commands of the server while one process holds the lock and others wait."""
+        for subject, number in self.order("waiting", rounds):
+            try:
+                for crowd in CROWDS:
+                    figures = {"waiting": crowd, "commands/s": self.commands_of(subject, crowd, f"crowd-{number}-{crowd}")}
+                    self.add("waiting", subject, number, figures)
+            except Failed as e:
+                self.log_failure(subject, e)
+
+    def commands_of(self, subject, crowd, name):
+        """It ends within the ttl, because some holders don't renew their leases."""
+        workers = [Worker(subject, TTL, self.log) for _ in range(crowd + 1)]
+        try:
+            warm_up(*workers)
+            holder, *waiters = workers
+            holder.ask("take", name)
+            holder.answer()
+            for worker in waiters:
+                worker.ask("take", name)
+            time.sleep(1)
+            address, begin = self.places.address("redis"), time.monotonic()
+            before = commands(address)
+            time.sleep(min(3 * self.options.seconds, 6))
+            # Without the first question.
+            count = commands(address) - before - 1
+            return round(count / (time.monotonic() - begin), 1)
+        finally:
+            for worker in workers:
+                worker.kill()
 
     def add(self, measure, subject, number, figures):
         which = {"measure": measure, "engine": subject.group, "lock": subject.name, "round": number}
@@ -143,10 +203,11 @@ class Run:
             worker.kill()
 
 
-def warm_up(holder, waiter):
-    for worker in (holder, waiter):
+def warm_up(*workers):
+    """They connect, and load scripts."""
+    for worker in workers:
         worker.ask("free", f"warm-{worker.process.pid}", 1)
-    for worker in (holder, waiter):
+    for worker in workers:
         worker.answer()
 
 
@@ -193,6 +254,7 @@ def head(options):
         "busy before %": busy_percent(),
         "seconds": options.seconds,
         "rounds": options.rounds,
+        "measures": options.measures,
         "versions": versions(),
     }
 
@@ -201,6 +263,8 @@ def main():
     parser = argparse.ArgumentParser(prog="benches/record.sh")
     parser.add_argument("--seconds", type=float, default=2, help="length of a contended round (2)")
     parser.add_argument("--rounds", type=int, default=5, help="contended rounds of a lock (5), half of the free ones")
+    parser.add_argument("--measures", nargs="+", choices=MEASURES, default=MEASURES, help="what to measure (all)")
+    parser.add_argument("--append", action="store_true", help="add this run to the record, if there is one of this day")
     parser.add_argument("--output", type=Path, help="the record (benches/record/DATE.jsonl)")
     options = parser.parse_args()
     first = head(options)
@@ -210,14 +274,13 @@ def main():
         run = Run(options, places, errors)
         try:
             run.start()
-            run.turns("free", 2 * options.rounds, measure_free)
-            run.turns("contended", options.rounds, measure_contended)
-            run.dead(min(options.rounds, 3))
+            run.measure(options)
         finally:
             run.stop()
     first |= {"load after": round(os.getloadavg()[0], 2), "failed": run.failed}
     output.parent.mkdir(exist_ok=True)
-    output.write_text("".join(json.dumps(line) + "\n" for line in [first, *run.lines]))
+    with output.open("a" if options.append else "w") as record:
+        record.writelines(json.dumps(line) + "\n" for line in [first, *run.lines])
     print(f"recorded in {output}; now run benches/report.py")
     overlaps = sum(line.get("overlaps", 0) for line in run.lines)
     if run.failed or overlaps:

@@ -1,6 +1,7 @@
 """The servers that benches/record.sh measures: one of each, on free ports of this machine."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -62,6 +63,16 @@ def start_redis(directory):
     port = free_port()
     # As it is installed: the lock is in memory, and written to no disk.
     return Server(["redis-server", "--bind", HOST, "--port", str(port), "--save", ""], directory, port)
+
+
+def commands(address):
+    """How many commands a Redis server has executed, also in scripts. This question isn't counted yet."""
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection, connection.makefile("rb") as answer:
+        connection.sendall(b"INFO stats\r\n")
+        # The length of the answer comes first: $1234.
+        statistics = answer.read(int(answer.readline()[1:]))
+    return int(re.search(rb"total_commands_processed:(\d+)", statistics)[1])
 
 
 def start_etcd(directory):

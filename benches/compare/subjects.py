@@ -12,6 +12,9 @@ from servers import MORTAL, cpus_apart
 
 HERE = Path(__file__).parent
 
+# What is measured of a lock.
+LOCK = frozenset(["free", "contended", "dead"])
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -21,7 +24,7 @@ class Subject:
     command: tuple
     place: str
     # What a worker is asked for.
-    measures: frozenset = frozenset(["free", "contended", "dead"])
+    measures: frozenset = LOCK
     # Cycles of a round on a free lock.
     count: int = 300
 
@@ -33,17 +36,20 @@ def subjects(places):
     etcd, zookeeper = places.address("etcd"), places.address("zookeeper")
     redis, files = f"redis://{places.address('redis')}/", str(places.directory)
     free_elsewhere = frozenset(["contended"])
+    # The server counts what waiting processes ask.
+    counted = LOCK | {"waiting"}
     # The command that runs under a lock outlives the program, and keeps the lock.
     commands = frozenset(["free", "contended"])
     return [
-        Subject("Redis", "crosslock", (*rust, "crosslock"), redis),
-        Subject("Redis", "SET NX PX loop, 5 ms", (*rust, "SET NX PX loop, 5 ms"), redis),
-        Subject("Redis", "rslock", (*rust, "rslock"), redis),
+        Subject("Redis", "crosslock", (*rust, "crosslock"), redis, counted | {"late"}),
+        Subject("Redis", "SET NX PX loop, 5 ms", (*rust, "SET NX PX loop, 5 ms"), redis, counted),
+        Subject("Redis", "rslock", (*rust, "rslock"), redis, counted),
         Subject("Redis", "rslock, retry 5 ms", (*rust, "rslock, retry 5 ms"), redis, free_elsewhere),
-        Subject("Redis", "redlock", (*rust, "redlock"), redis),
+        Subject("Redis", "redlock", (*rust, "redlock"), redis, counted),
         Subject("Redis", "redlock, retry 5 ms", (*rust, "redlock, retry 5 ms"), redis, free_elsewhere),
-        Subject("Redis", "python-redis-lock", (*python, "python-redis-lock"), redis),
-        Subject("file", "crosslock", (*rust, "crosslock, file:"), files),
+        Subject("Redis", "python-redis-lock", (*python, "python-redis-lock"), redis, counted),
+        Subject("memory", "crosslock", (*rust, "crosslock"), "memory:", frozenset(["late"])),
+        Subject("file", "crosslock", (*rust, "crosslock, file:"), files, LOCK | {"late"}),
         Subject("file", "flock(2)", (*rust, "flock(2)"), files),
         Subject("file", "fd-lock", (*rust, "fd-lock"), files),
         Subject("file", "fs4", (*rust, "fs4"), files),

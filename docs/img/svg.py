@@ -1,5 +1,6 @@
 """Pictures of the pages as SVG: readable at 400 pixels, on a light and on a dark page."""
 
+import math
 from contextlib import contextmanager
 from html import escape
 
@@ -41,6 +42,11 @@ rect.open, rect.faint {{ stroke-dasharray: 4 3 }}
 
 def number(value):
     return f"{value:.1f}".rstrip("0").rstrip(".")
+
+
+def logarithmic(low, high, begin, end):
+    """Gives the place of a value on an axis from `begin` to `end`."""
+    return lambda value: begin + (end - begin) * math.log(value / low) / math.log(high / low)
 
 
 class Picture:

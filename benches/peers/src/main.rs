@@ -19,6 +19,7 @@
 
 mod alone;
 mod contended;
+mod delay;
 mod failures;
 mod files;
 mod quorum;

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::contended::monotonic;
+use crate::delay;
 use crate::files::{FdLock, Flock, Program};
 use crate::subject::{Client, Subject};
 
@@ -41,6 +42,11 @@ pub fn serve(arguments: &[String]) -> bool {
     while input.read_line(&mut line).expect("a line") > 0 {
         let words: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
         line.clear();
+        if words[0] == "late" {
+            let url = url(subject, place);
+            answer(&delay::late(&url, &words[1], ttl, number(&words[2])));
+            continue;
+        }
         let lock = locks
             .entry(words[1].clone())
             .or_insert_with(|| open(subject, place, &words[1], ttl));
@@ -65,6 +71,15 @@ fn answer(lines: &str) {
     writeln!(output, "{lines}")
         .and_then(|()| output.flush())
         .expect("a reader");
+}
+
+/// Of crosslock.
+fn url(subject: &str, place: &str) -> String {
+    if subject == Subject::CrosslockFile.name() {
+        format!("file://{place}")
+    } else {
+        place.to_owned()
+    }
 }
 
 /// `place`: a URL, or a directory.
