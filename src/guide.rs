@@ -36,6 +36,7 @@ macro_rules! links {
             guarantees "guarantees.md": "" "#tokens-of-holders-that-share" "#what-breaks-a-lease";
             operate "cli/operate.md": "";
             platforms "platforms.md": "";
+            porting "porting.md": "";
             quorum "quorum.md": "" "#access-rights" "#other-clients-of-the-same-lock" "#tokens" "#url";
             recipes "recipes.md": "" "#fencing-in-sql";
             redis "redis.md": "" "#access-rights" "#server-settings" "#urls";
