@@ -406,7 +406,7 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
         }
     }
 
-    /// Takes a task if one is due: one round trip.
+    /// Takes a task if one is due: one round trip. With several shards it takes up to one for each.
     ///
     /// # Errors
     ///
