@@ -3,7 +3,7 @@
 #
 #   benches/record.sh [--seconds S] [--rounds N] [--measures MEASURE...] [--append] [--output FILE]
 #
-# Then it runs crosslock and other locks in turns, and writes benches/record/DATE.jsonl. 2 cores need up to 25 minutes.
+# Then it runs crosslock and other locks in turns, and writes benches/record/DATE.jsonl. 2 cores need up to 30 minutes.
 # `--seconds 0.5 --rounds 1` takes five, and shows that all works. A lock that fails is left out, and the status is 1.
 # `--measures late waiting --append` measures these alone, and adds the run to the record of the day.
 # benches/report.py then makes the tables and the pictures.

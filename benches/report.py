@@ -151,35 +151,48 @@ def bars(record, number, title):
 
 def late(record):
     """A curve for each engine: how many percent of the tasks were taken by then."""
-    picture = Picture(LATE, 236)
-    x, y = logarithmic(10, 10_000, 48, 424), lambda share: 196 - 1.72 * share
-    for value, words in [(10, "10 us"), (100, "100 us"), (1_000, "1 ms"), (10_000, "10 ms")]:
+    picture = Picture(LATE, 292)
+    x, y = logarithmic(10, 10_000, 52, 418), lambda share: 196 - 1.72 * share
+    for value in (10, 100, 1_000, 10_000):
         picture.line((x(value), y(0)), (x(value), y(100)), kind="muted thin")
-        picture.text(x(value), 214, words, "muted", "middle")
-    for share in (0, 50, 99):
+        picture.text(x(value), 214, duration(value), "muted", "middle")
+    for share in (0, 50, 100):
         picture.line((x(10), y(share)), (x(10_000), y(share)), kind="muted thin")
-        picture.text(40, y(share) + 4, f"{share} %", "muted", "end")
-    picture.text(x(10_000), 232, "after the task was due", "muted", "end")
-    for (engine, shares), kind in zip(record.late.items(), ("a", "b", "warn")):
-        picture.line(*((x(max(late, 10)), y(share)) for share, late in shares.items()), kind=f"{kind} line")
+        picture.text(46, y(share) + 4, f"{share} %", "muted", "end")
+    for number, (engine, shares) in enumerate(record.late.items()):
+        kind = ("a", "b", "warn")[number]
+        points = [(x(min(max(late, 10), 10_000)), y(share)) for share, late in shares.items() if share < 100]
+        picture.line(*points, kind=f"{kind} line")
+        row = 240 + 20 * number
+        picture.text(x(10), row, engine, kind)
+        picture.text(130, row, f"50 % within {duration(shares[50])}")
+        picture.text(282, row, f"99 % within {duration(shares[99])}")
     return picture.whole()
+
+
+def duration(us):
+    return f"{text(us, 0)} us" if us < 1_000 else f"{us / 1_000:.2g} ms"
 
 
 def waiting(record):
     """A line for each lock. Both axes are logarithmic."""
-    picture = Picture(WAITING, 262)
-    x, y = logarithmic(1, 64, 60, 290), logarithmic(1, 10_000, 222, 10)
+    picture = Picture(WAITING, 276)
+    x, y = logarithmic(1, 64, 56, 286), logarithmic(1, 10_000, 228, 32)
+    picture.text(0, 12, "commands a second", "muted")
     for value in (1, 10, 100, 1_000, 10_000):
         picture.line((x(1), y(value)), (x(64), y(value)), kind="muted thin")
-        picture.text(52, y(value) + 4, f"{value:,}", "muted", "end")
-    for crowd in (1, 4, 16, 64):
-        picture.text(x(crowd), 240, str(crowd), "muted", "middle")
-    picture.text(x(64), 257, "waiting processes", "muted", "end")
-    for lock, crowds in record.waiting.items():
+        picture.text(50, y(value) + 4, f"{value:,}", "muted", "end")
+    for crowd in (1, 8, 64):
+        picture.text(x(crowd), 248, str(crowd), "muted", "middle")
+    picture.text(x(8), 268, "waiting processes", "muted", "middle")
+    label = 0
+    for lock, crowds in sorted(record.waiting.items(), key=lambda item: -item[1][64]):
         kind = "a" if lock == "crosslock" else "muted"
-        points = [(x(crowd), y(max(count, 1))) for crowd, count in crowds.items()]
+        points = [(x(crowd), y(max(count, 1))) for crowd, count in sorted(crowds.items())]
         picture.line(*points, kind=f"{kind} line")
-        picture.text(x(64) + 6, points[-1][1] + 4, lock, kind)
+        # One below the other, also where lines end at the same height.
+        label = max(label + 16, points[-1][1] + 4)
+        picture.text(x(64) + 7, label, lock, kind)
     return picture.whole()
 
 

@@ -28,6 +28,10 @@ class Subject:
     # Cycles of a round on a free lock.
     count: int = 300
 
+    @property
+    def renews(self):
+        return self.name in ("crosslock", "python-redis-lock")
+
 
 def subjects(places):
     """Those of one engine together, crosslock first."""

@@ -32,7 +32,7 @@ text.mono {{ font-family: {MONO}; white-space: pre }}
 {rules("#f0f6fc", "#0d1117", DARK)}
 }}
 text[class], .bar {{ stroke: none }}
-polyline, rect.open, rect.frame {{ fill: none }}
+polyline[class], rect.open, rect.frame {{ fill: none }}
 rect.faint {{ fill-opacity: .15 }}
 rect.open, rect.faint {{ stroke-dasharray: 4 3 }}
 .line {{ stroke-width: 1.5 }}
