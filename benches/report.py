@@ -114,8 +114,8 @@ def about(record):
     for head in others:
         sections = " and ".join(SECTIONS[measure] for measure in head["measures"])
         sentences.append(
-            f"{sections} are from {head['date'][:10]}, commit `{head['commit']}`, "
-            f"when other programs used {head['busy before %']} %."
+            f"{sections} were recorded on {head['date'][:10]} at commit `{head['commit']}`. Other programs used "
+            f"{head['busy before %']} % of the CPUs before and {head['busy after %']} % after."
         )
     return "\n".join(textwrap.wrap(" ".join([*sentences, f"Versions: {versions}."]), 120))
 

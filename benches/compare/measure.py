@@ -278,7 +278,7 @@ def main():
             run.measure(options)
         finally:
             run.stop()
-    first |= {"load after": round(os.getloadavg()[0], 2), "failed": run.failed}
+    first |= {"load after": round(os.getloadavg()[0], 2), "busy after %": busy_percent(), "failed": run.failed}
     output.parent.mkdir(exist_ok=True)
     with output.open("a" if options.append else "w") as record:
         record.writelines(json.dumps(line) + "\n" for line in [first, *run.lines])
