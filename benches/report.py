@@ -113,10 +113,9 @@ def about(record):
     ]
     for head in others:
         sections = " and ".join(SECTIONS[measure] for measure in head["measures"])
-        sentences.append(
-            f"{sections} were recorded on {head['date'][:10]} at commit `{head['commit']}`. Other programs used "
-            f"{head['busy before %']} % of the CPUs before and {head['busy after %']} % after."
-        )
+        busy = f"Other programs used {head['busy before %']} % of the CPUs before"
+        busy += f" and {head['busy after %']} % after." if "busy after %" in head else "."
+        sentences.append(f"{sections} were recorded on {head['date'][:10]} at commit `{head['commit']}`. {busy}")
     return "\n".join(textwrap.wrap(" ".join([*sentences, f"Versions: {versions}."]), 120))
 
 
@@ -176,19 +175,19 @@ def duration(us):
 
 def waiting(record):
     """A line for each lock. Both axes are logarithmic."""
-    picture = Picture(WAITING, 276)
-    x, y = logarithmic(1, 64, 56, 286), logarithmic(1, 10_000, 228, 32)
+    picture = Picture(WAITING, 280)
+    x, y = logarithmic(1, 64, 56, 286), logarithmic(0.5, 10_000, 234, 32)
     picture.text(0, 12, "commands a second", "muted")
     for value in (1, 10, 100, 1_000, 10_000):
         picture.line((x(1), y(value)), (x(64), y(value)), kind="muted thin")
         picture.text(50, y(value) + 4, f"{value:,}", "muted", "end")
     for crowd in (1, 8, 64):
-        picture.text(x(crowd), 248, str(crowd), "muted", "middle")
-    picture.text(x(8), 268, "waiting processes", "muted", "middle")
+        picture.text(x(crowd), 252, str(crowd), "muted", "middle")
+    picture.text(x(8), 271, "waiting processes", "muted", "middle")
     label = 0
     for lock, crowds in sorted(record.waiting.items(), key=lambda item: -item[1][64]):
         kind = "a" if lock == "crosslock" else "muted"
-        points = [(x(crowd), y(max(count, 1))) for crowd, count in sorted(crowds.items())]
+        points = [(x(crowd), y(max(count, 0.5))) for crowd, count in sorted(crowds.items())]
         picture.line(*points, kind=f"{kind} line")
         # One below the other, also where lines end at the same height.
         label = max(label + 16, points[-1][1] + 4)

@@ -66,8 +66,10 @@ macro_rules! links {
             "../src/primitives/rwlock.rs" = "src/primitives/rwlock.rs";
             "../src/primitives/semaphore.rs" = "src/primitives/semaphore.rs";
             "img/benchmarks_free.svg" = "docs/img/benchmarks_free.svg?raw=true";
+            "img/benchmarks_late.svg" = "docs/img/benchmarks_late.svg?raw=true";
             "img/benchmarks_rate.svg" = "docs/img/benchmarks_rate.svg?raw=true";
             "img/benchmarks_wait.svg" = "docs/img/benchmarks_wait.svg?raw=true";
+            "img/benchmarks_waiting.svg" = "docs/img/benchmarks_waiting.svg?raw=true";
             "img/fencing.svg" = "docs/img/fencing.svg?raw=true";
             "img/hand_off.svg" = "docs/img/hand_off.svg?raw=true";
             "img/run.svg" = "docs/img/run.svg?raw=true";
