@@ -83,6 +83,8 @@ pub fn child(arguments: &[String]) -> Option<Told> {
     command
         .args(arguments)
         .arg("--child")
+        // One thread runs at a time. With a heap for each, glibc needs more memory, and time to get it.
+        .env("MALLOC_ARENA_MAX", "1")
         .stdout(Stdio::piped());
     let mut child = command.spawn().expect("it can be run again");
     let output = child.stdout.take().expect("it has an output");

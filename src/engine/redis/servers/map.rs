@@ -17,6 +17,7 @@
 //! What always holds: there is one [`Server`] for each address, and one that isn't in the map any more, or that was a
 //! master and isn't, is retired.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -242,9 +243,26 @@ impl Map {
         } else {
             self.nodes.len() / 2 + 1
         };
-        let mut best = vec![None; self.slots.len()];
-        // How many know of no claim that is as high as the one that is known.
-        let mut behind = vec![views.len(); self.slots.len()];
+        // If no claim to a slot is as high as the known one, all nodes that answered are behind.
+        let are_enough = views.len() >= most;
+        for (slots, (epoch, place)) in self.highest_claims(views) {
+            for slot in slots {
+                if epoch >= self.epochs[slot] || are_enough {
+                    (self.slots[slot], self.epochs[slot]) = (place, epoch);
+                } else if is_one {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Runs of slots with their highest claim: its epoch, and the place of its node. Of claims as high, the first counts.
+    fn highest_claims(&mut self, views: &[View]) -> Vec<(Range<usize>, (u64, u16))> {
+        // A view is of thousands of slots, and of few ranges.
+        let slots = self.slots.len();
+        let begins = begins_of_runs(views, slots);
+        let mut highest = vec![((0, false), NOBODY); begins.len()];
         let mut places = HashMap::default();
         for view in views {
             for range in &view.ranges {
@@ -253,25 +271,19 @@ impl Map {
                     .or_insert_with(|| self.place(&range.master));
                 let Some(place) = *place else { continue };
                 let rank = (range.epoch, view.is_up);
-                for slot in usize::from(range.first)..=usize::from(range.last) {
-                    if best[slot].is_none_or(|(other, _)| rank > other) {
-                        best[slot] = Some((rank, place));
-                    }
-                    if range.epoch >= self.epochs[slot] {
-                        behind[slot] = behind[slot].saturating_sub(1);
+                let first = begins.partition_point(|begin| *begin < usize::from(range.first));
+                let end = begins.partition_point(|begin| *begin <= usize::from(range.last));
+                for claim in &mut highest[first..end] {
+                    if claim.1 == NOBODY || rank > claim.0 {
+                        *claim = (rank, place);
                     }
                 }
             }
         }
-        for (slot, best) in best.into_iter().enumerate() {
-            let ((epoch, _), place) = best.unwrap_or(((0, false), NOBODY));
-            if epoch >= self.epochs[slot] || behind[slot] >= most {
-                (self.slots[slot], self.epochs[slot]) = (place, epoch);
-            } else if is_one {
-                return false;
-            }
-        }
-        true
+        let ends = begins.iter().skip(1).chain([&slots]);
+        let runs = begins.iter().zip(ends).map(|(begin, end)| *begin..*end);
+        let claims = highest.iter().map(|((epoch, _), place)| (*epoch, *place));
+        runs.zip(claims).collect()
     }
 
     /// How many of the sentinels that were asked have to be behind before they count as set up anew. A majority may not
@@ -289,6 +301,16 @@ impl Map {
 
 fn is_at(node: &Server, at: &HostPort) -> bool {
     matches!(node.endpoint(), Endpoint::Tcp(own) if own == at)
+}
+
+/// Where runs of slots begin: each view says the same of all slots of a run.
+fn begins_of_runs(views: &[View], slots: usize) -> Vec<usize> {
+    let ranges = views.iter().flat_map(|view| &view.ranges);
+    let ends = ranges.flat_map(|range| [usize::from(range.first), usize::from(range.last) + 1]);
+    let mut begins: Vec<usize> = ends.chain([0]).filter(|begin| *begin < slots).collect();
+    begins.sort_unstable();
+    begins.dedup();
+    begins
 }
 
 /// The nodes that have slots, in the order of the first slot of each.

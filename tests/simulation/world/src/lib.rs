@@ -13,6 +13,7 @@ mod history;
 mod machine;
 mod network;
 mod process;
+mod reuse;
 mod scheduler;
 pub mod service;
 pub mod socket;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Scope};
 
+use crate::reuse;
 use crate::scheduler::{block, leave, lock, me, set_me, with};
 
 pub(crate) struct Thread {
@@ -48,6 +49,11 @@ impl Baton {
         }
     }
 
+    /// Says which thread of the system waits for it.
+    pub(crate) fn is_for(&self, thread: thread::Thread) {
+        let _ = self.thread.set(thread);
+    }
+
     pub(crate) fn await_it(&self) {
         while !self.is_here.swap(false, Ordering::Acquire) {
             thread::park();
@@ -78,7 +84,7 @@ thread_local! {
 /// Registers the thread of the system that runs here.
 pub(crate) fn enter(id: usize) {
     let baton = with(|inside| inside.threads[id].baton.clone());
-    let _ = baton.thread.set(thread::current());
+    baton.is_for(thread::current());
 }
 
 /// Adds a thread to a process, and gives what its thread of the system has to do.
@@ -96,7 +102,7 @@ pub(crate) fn prepare<'a>(
     });
     let run = move || {
         set_me(id);
-        let _ = baton.thread.set(thread::current());
+        baton.is_for(thread::current());
         baton.await_it();
         let ended = catch_unwind(AssertUnwindSafe(work));
         let mut inside = lock();
@@ -163,7 +169,8 @@ pub struct Joined(usize);
 pub fn spawn_joined(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joined> {
     check_allowed()?;
     let (id, run) = prepare(None, name, work);
-    builder(name).spawn(run)?;
+    let baton = with(|inside| inside.threads[id].baton.clone());
+    reuse::start(builder(name), &baton, Box::new(run))?;
     crate::scheduler::may_yield();
     Ok(Joined(id))
 }
@@ -229,5 +236,6 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
 /// The number of this thread in the world.
 #[must_use]
 pub fn thread_number() -> String {
+    reuse::forbid();
     me().to_string()
 }

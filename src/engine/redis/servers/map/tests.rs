@@ -75,6 +75,22 @@ fn highest_claim_is_believed_whoever_answers_first() {
     assert_eq!(ports(&map.masters()), [1]);
 }
 
+#[test]
+fn slots_of_ranges_that_overlap_are_of_the_highest_claim() {
+    let [low] = view(&[(10, 100, 1, &[]), (200, 200, 1, &[])]);
+    let [mut high] = view(&[(50, 150, 2, &[])]);
+    high.ranges[0].epoch = 2;
+    for views in [[low.clone(), high.clone()], [high, low]] {
+        let mut map = map();
+        hear(&mut map, &views, 2);
+        let owner = |slot| ports(map.master(slot).cloned().as_slice());
+        let mut free = [9, 151, 199, 201].into_iter();
+        assert!(free.all(|slot| map.master(slot).is_none()));
+        assert_eq!([10, 49, 200].map(owner).concat(), [1, 1, 1]);
+        assert_eq!([50, 100, 150].map(owner).concat(), [2, 2, 2]);
+    }
+}
+
 /// Of a set behind sentinels, whose master was at 1 since failover 8 as all three said that long ago.
 fn set(ago: Duration) -> Map {
     let mut map = Map::new(settings_of("redis+sentinel://a:1,a:2,a:3/mymaster").0);

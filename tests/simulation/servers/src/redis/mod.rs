@@ -29,6 +29,7 @@ use crosslock_world::service::{Connection, Fault, Host, Io, Service};
 use self::gossip::Gossip;
 use self::group::Group;
 use self::node::Node;
+use self::scripts::Scripts;
 use self::slots::{Map, Slots};
 use self::state::Address;
 use self::watch::Watch;
@@ -66,22 +67,23 @@ const FAULTS: [&str; 8] = [
 impl Redis {
     /// One server, which keeps what it has written when it is started again with its data.
     pub fn single() -> Self {
-        let node = Node::new(address(0, 6379), "standalone");
+        let node = Node::new(address(0, 6379), "standalone", Scripts::new());
         Redis::with(Group::new(vec![node]), Over::Nobody)
     }
 
     /// So many servers that know nothing of each other.
     pub fn independent(servers: usize) -> Self {
-        let node = |host| Node::new(address(host, 6379), "standalone");
+        let scripts = Scripts::new();
+        let node = |host| Node::new(address(host, 6379), "standalone", scripts.of_another());
         Redis::with(Group::new((0..servers).map(node).collect()), Over::Nobody)
     }
 
     /// A master, so many replicas, and three sentinels behind them.
     pub fn sentinels(replicas: usize) -> Self {
-        let members = replicas + 1;
+        let (members, scripts) = (replicas + 1, Scripts::new());
         let node = |host| match host < members {
-            true => Node::new(address(host, 6379), "standalone").with_log(),
-            false => Node::new(address(host, 26379), "sentinel"),
+            true => Node::new(address(host, 6379), "standalone", scripts.of_another()).with_log(),
+            false => Node::new(address(host, 26379), "sentinel", scripts.of_another()),
         };
         let nodes = (0..members + SENTINELS).map(node).collect();
         let mut group = Group::new(nodes);
@@ -95,9 +97,10 @@ impl Redis {
     /// Three masters, and behind them a replica of each.
     pub fn cluster() -> Self {
         const MASTERS: usize = 3;
-        let map = Map::new(MASTERS);
+        let (map, scripts) = (Map::new(MASTERS), Scripts::new());
         let node = |host| {
-            let mut node = Node::new(address(host, 6379), "cluster").with_log();
+            let scripts = scripts.of_another();
+            let mut node = Node::new(address(host, 6379), "cluster", scripts).with_log();
             node.state.slots = Some(Slots::new(host, map.clone()));
             node
         };

@@ -54,10 +54,10 @@ pub(super) struct Waiting {
 }
 
 impl Node {
-    pub(super) fn new(address: Address, mode: &'static str) -> Self {
+    pub(super) fn new(address: Address, mode: &'static str, scripts: Scripts) -> Self {
         Node {
             state: Box::new(State::new(address, mode)),
-            scripts: Scripts::new(),
+            scripts,
             clients: BTreeMap::new(),
             now: Duration::ZERO,
             acks: BTreeMap::new(),
@@ -68,7 +68,8 @@ impl Node {
 
     /// It was killed, and begins anew: without what it had, unless that was on its disk.
     pub(super) fn restart(&mut self, with_data: bool, history: u64) {
-        let before = std::mem::replace(self, Node::new((String::new(), 0), ""));
+        let anew = Node::new((String::new(), 0), "", self.scripts.of_another());
+        let before = std::mem::replace(self, anew);
         let is_copy = before.state.keys.is_copy;
         self.history = if is_copy { before.history } else { history };
         let (state, before) = (&mut self.state, *before.state);

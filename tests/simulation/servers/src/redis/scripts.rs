@@ -1,6 +1,7 @@
 //! Scripts, which the real Lua runs.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
@@ -16,11 +17,17 @@ const CHUNK: &str = "@user_script";
 /// The state while a script runs; in between one that nobody uses.
 type Lent = Box<State>;
 
+/// Compiled scripts, by their digests.
+type Compiled = BTreeMap<String, Function>;
+
+/// The scripts of one server. Servers of a group share the Lua: only one of them runs a script at a time.
+#[derive(Clone)]
 pub(super) struct Scripts {
     lua: Lua,
     run: Function,
-    /// Compiled, by their digests.
-    known: BTreeMap<String, Function>,
+    /// What any of them was sent, so that each script is compiled once.
+    compiled: Arc<Mutex<Compiled>>,
+    known: Compiled,
 }
 
 impl Scripts {
@@ -39,22 +46,40 @@ impl Scripts {
         Ok(Scripts {
             lua,
             run,
+            compiled: Arc::default(),
             known: BTreeMap::new(),
         })
+    }
+
+    /// Of another server of the group, which knows none yet.
+    pub(super) fn of_another(&self) -> Self {
+        let mut scripts = self.clone();
+        scripts.forget_all();
+        scripts
     }
 
     /// Compiles a script, unless it is known; gives its digest.
     pub(super) fn load(&mut self, code: &[u8]) -> Result<String, Reply> {
         let digest = digest(code);
         if !self.known.contains_key(&digest) {
-            let chunk = self.lua.load(code).set_name(CHUNK);
-            let chunk = chunk.set_mode(mlua::ChunkMode::Text);
-            let function = chunk.into_function();
-            let function =
-                function.map_err(|e| Reply::error(format!("ERR Error compiling script: {e}")))?;
+            let function = self.compile(&digest, code)?;
             self.known.insert(digest.clone(), function);
         }
         Ok(digest)
+    }
+
+    fn compile(&self, digest: &str, code: &[u8]) -> Result<Function, Reply> {
+        let compiled = self.compiled.lock();
+        let mut compiled = compiled.unwrap_or_else(PoisonError::into_inner);
+        if let Some(function) = compiled.get(digest) {
+            return Ok(function.clone());
+        }
+        let chunk = self.lua.load(code).set_name(CHUNK);
+        let function = chunk.set_mode(mlua::ChunkMode::Text).into_function();
+        let function =
+            function.map_err(|e| Reply::error(format!("ERR Error compiling script: {e}")))?;
+        compiled.insert(digest.to_owned(), function.clone());
+        Ok(function)
     }
 
     pub(super) fn forget_all(&mut self) {
