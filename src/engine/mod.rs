@@ -106,6 +106,12 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         Err(unsupported(self.endpoint(), "values"))
     }
 
+    /// Reads the value again, once all servers have it that must confirm it. `None` where [`load`](Self::load) reads
+    /// nothing else.
+    fn confirm(&self, _key: &Key, _deadline: &Deadline) -> Result<Option<Stored>> {
+        Ok(None)
+    }
+
     /// Hears of changes of the value. Costs no I/O.
     fn watch(&self, _key: &Key) -> Result<Box<dyn Watch>> {
         Err(unsupported(self.endpoint(), "values"))

@@ -61,7 +61,8 @@ impl Locker {
 ///
 /// # Round trips
 ///
-/// None once this handle has seen the value, else one to read it. Setting the value takes two more: the lock, and its
+/// None once this handle has seen the value, else one to read it; with
+/// [`min_replicas`](crate::LockerBuilder::min_replicas) one more if it is set. Setting the value takes two more: the lock, and its
 /// release, which stores the value. A call that [waits](Self::wait) takes three to start. It then receives one message,
 /// and reads the value.
 ///
@@ -117,9 +118,14 @@ impl<T: Serialize + DeserializeOwned> OnceLock<T> {
         if let Some(json) = self.known.get() {
             return self.parse(json).map(Some);
         }
-        let key = &self.claim.key;
+        let (calls, key) = (self.locker.calls(), &self.claim.key);
         let load = |engine: &dyn Engine, by: &Deadline| engine.load(key, by);
-        let stored = self.locker.calls().ask(key.name(), load)?;
+        let mut stored = calls.ask(key.name(), load)?;
+        if stored.is_some()
+            && let Some(confirmed) = calls.confirm(key)?
+        {
+            stored = confirmed;
+        }
         stored.map(|json| self.remember(json)).transpose()
     }
 

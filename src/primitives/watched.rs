@@ -55,7 +55,8 @@ impl<'a> Watched<'a> {
         self.check(&until)
     }
 
-    /// Blocks until `look` finds something in the value, which it may do once more at the deadline.
+    /// Blocks until `look` finds something in the value, which it may do once more at the deadline. What it finds isn't
+    /// lost: the servers that must confirm a value have it.
     pub(super) fn find<T>(
         &mut self,
         until: &Deadline,
@@ -63,7 +64,12 @@ impl<'a> Watched<'a> {
     ) -> Result<Option<T>> {
         let until = until.clone().or(self.calls.ended_by);
         loop {
-            let found = look(self.load(&until)?)?;
+            let mut found = look(self.load(&until)?)?;
+            if found.is_some()
+                && let Some(stored) = self.confirm(&until)?
+            {
+                found = look(stored)?;
+            }
             if found.is_some() || until.is_over() {
                 self.check(&until)?;
                 return Ok(found);
@@ -94,9 +100,21 @@ impl<'a> Watched<'a> {
         self.calls
             .through_outage(until, || self.calls.ask(self.key.name(), load))
     }
+
+    fn confirm(&self, until: &Deadline) -> Result<Option<Stored>> {
+        let calls = self.calls;
+        calls.through_outage(until, || calls.confirm(self.key))
+    }
 }
 
 impl Calls<'_> {
+    /// Reads a value again that isn't to change any more: see [`Engine::confirm`].
+    pub(super) fn confirm(self, key: &Key) -> Result<Option<Stored>> {
+        self.ask(key.name(), |engine: &dyn Engine, by: &Deadline| {
+            engine.confirm(key, by)
+        })
+    }
+
     /// Asks again for what is harmless to repeat, for as long as an outage may last, or until then.
     fn through_outage<T>(self, until: &Deadline, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
         let options = &self.core.options;

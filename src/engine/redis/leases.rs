@@ -210,10 +210,11 @@ fn value_of(change: Change<'_>) -> Option<&[u8]> {
     }
 }
 
-/// For how long a lock stays taken; `None` where it is free at once.
+/// For how long a lock stays taken; `None` where it is free at once. The server counts whole milliseconds from the
+/// beginning of one.
 fn kept_for(keep: Duration) -> Option<String> {
     let keep = (!keep.is_zero()).then_some(keep)?;
-    Some(millis(keep.saturating_add(Duration::from_nanos(999_999))))
+    Some(millis(keep.saturating_add(Duration::from_nanos(1_999_999))))
 }
 
 /// What the counter becomes; 0 if the owner doesn't know whether it was granted a token.

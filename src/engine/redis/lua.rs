@@ -12,8 +12,9 @@ macro_rules! files {
 
 /// The other files of `lua/`, by their names.
 #[rustfmt::skip]
-pub(super) const FILES: [(&str, &str); 42] = files! {
-    "lock/acquire" "lock/adopt" "lock/break" "lock/downgrade" "lock/inspect" "lock/release" "lock/remove" "lock/renew"
+pub(super) const FILES: [(&str, &str); 43] = files! {
+    "lock/acquire" "lock/adopt" "lock/break" "lock/confirm" "lock/downgrade" "lock/inspect" "lock/release" "lock/remove"
+    "lock/renew"
     "all/acquire" "all/adopt" "all/raise" "all/release" "all/renew"
     "list/locks" "semaphore/permits"
     "task/change" "task/finish" "task/insert" "task/look" "task/next" "task/renew" "task/take"

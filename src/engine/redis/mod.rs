@@ -197,6 +197,18 @@ impl Engine for RedisEngine {
         stored(value).ok_or_else(|| self.deps.scripts.surprised(key))
     }
 
+    fn confirm(&self, key: &Key, deadline: &Deadline) -> Result<Option<Stored>> {
+        let (scripts, keys) = (&self.deps.scripts, Keys::of(key));
+        if !scripts.asks_replicas() {
+            return Ok(None);
+        }
+        let call = scripts.call("lock/confirm", &keys.all()[VALUE..=VALUE], &[]);
+        let value =
+            scripts.confirmed(key, Route::to(&keys.lock), &call.for_replicas(), deadline)?;
+        let stored = stored(value).ok_or_else(|| scripts.surprised(key))?;
+        Ok(Some(stored))
+    }
+
     fn watch(&self, key: &Key) -> Result<Box<dyn Watch>> {
         Ok(Box::new(RedisWatch::new(self.deps.anew(), key)))
     }

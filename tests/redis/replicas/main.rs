@@ -3,6 +3,7 @@
 #![cfg(feature = "redis")]
 
 mod denials;
+mod values;
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! Who holds what.
 
+mod broken;
 mod rules;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use crosslock::{Leadership, LockGuard, MutexGuard, RwLockReadGuard, RwLockWriteGuard, Task};
 use crosslock_world::{Process, as_process, current, record, true_now, uninterrupted, violation};
 
+use self::broken::is_of_lease;
 use self::rules::{
     judge_abandoned, judge_claim, judge_exclusion, judge_held, judge_idle, judge_token,
 };
@@ -171,23 +173,6 @@ pub fn acquired(
     id
 }
 
-/// The tokens of a lease, from its first on. On Redis only exclusive leases are handed over, with larger ones.
-fn tokens_of_a_lease(kind: Kind) -> u64 {
-    match plan().topology {
-        Topology::Etcd | Topology::ZooKeeper => 256,
-        _ if kind == Kind::Exclusive => 1024,
-        _ => 1,
-    }
-}
-
-impl Name {
-    fn broken_at(&self, token: u64, kind: Kind) -> Option<Duration> {
-        let mut broken = self.broken.iter();
-        let is_its = |first: u64| (first..first + tokens_of_a_lease(kind)).contains(&token);
-        broken.find(|(first, _)| is_its(*first)).map(|(_, at)| *at)
-    }
-}
-
 impl Name {
     /// Another was given it, while that one has it.
     fn overlapped(&mut self, id: u64, by: u64) {
@@ -316,7 +301,7 @@ pub fn broke(of: &str, tokens: &[u64]) {
     let now = true_now();
     let is_known = |name: &Name, first: u64| {
         let mut holds = name.holds.iter();
-        holds.any(|hold| (first..first + tokens_of_a_lease(hold.kind)).contains(&hold.token))
+        holds.any(|hold| is_of_lease(first, hold.token, hold.kind))
     };
     let all_are_known = with(of, |name| {
         name.broken.extend(tokens.iter().map(|token| (*token, now)));

@@ -93,11 +93,14 @@ pub(super) fn judge_token(name: &str, hold: &Hold, call: Option<Call>) {
     let (is_held, token) = (hold.is_held(), hold.token);
     let last = with(name, |name| {
         let last = name.token;
+        // As docs/guarantees.md says.
+        let may_be_smaller = !plan().is_safe() && name.passes_over(token);
         if token > last.0 {
             name.token = (token, true_now());
         }
         // One that is being broken may come to be told behind the next one.
-        (name.breaking == 0 && hold.broken.is_none()).then_some(last)
+        let is_known = name.breaking == 0 && hold.broken.is_none();
+        (is_known && !may_be_smaller).then_some(last)
     });
     // Where a server has lost the lease, the next one may be told first.
     let may_be_late =
