@@ -62,9 +62,9 @@ impl Locker {
 /// # Round trips
 ///
 /// None once this handle has seen the value, else one to read it; with
-/// [`min_replicas`](crate::LockerBuilder::min_replicas) one more if it is set. Setting the value takes two more: the lock, and its
-/// release, which stores the value. A call that [waits](Self::wait) takes three to start. It then receives one message,
-/// and reads the value.
+/// [`min_replicas`](crate::LockerBuilder::min_replicas) one more if it is set. Setting the value takes two more: the
+/// lock, and its release, which stores the value. A call that [waits](Self::wait) takes three to start. It then
+/// receives one message, and reads the value.
 ///
 /// # Differences from `std::sync::OnceLock`
 ///

@@ -257,7 +257,7 @@ impl Map {
         true
     }
 
-    /// Runs of slots with their highest claim: its epoch, and the place of its node. Of claims as high, the first counts.
+    /// Runs of slots with their highest claim: its epoch, and the place of its node. Of equal claims the first counts.
     fn highest_claims(&mut self, views: &[View]) -> Vec<(Range<usize>, (u64, u16))> {
         // A view is of thousands of slots, and of few ranges.
         let slots = self.slots.len();
