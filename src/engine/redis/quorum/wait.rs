@@ -39,6 +39,10 @@ enum Place {
     First(u64, u32),
 }
 
+/// The first pause of an owner that the line's server has let in, and another hasn't. A release reaches the others
+/// before the line's: it is on its way, or another gives back in a round trip what it got there.
+const SHORTEST: Duration = Duration::from_micros(100);
+
 /// What all servers say, as far as they have answered.
 type Poll = Votes<Token, Acquired>;
 
@@ -73,9 +77,6 @@ impl Wait for QuorumWait {
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        /// Releases reach the other servers before the line's: they are on their way, or another gives back in a
-        /// round trip what it got there.
-        const SHORTEST: Duration = Duration::from_micros(100);
         if let Place::First(_, questions) = &mut self.place {
             *questions += 1;
             let short = SHORTEST * 2u32.saturating_pow((*questions).min(16));
@@ -161,14 +162,15 @@ impl QuorumWait {
         let inbox = self.wait.inbox(held.request);
         let if_taken = (self.wait).if_taken(held.request, pace.as_deref_mut(), inbox.as_ref());
         let is_queued = matches!(if_taken, IfTaken::Wait { .. });
-        let (poll, since) = self.poll(held, if_taken);
+        let (mut poll, since) = self.poll(held, if_taken);
+        self.clear_up(held, &mut poll);
         if poll.no.iter().any(|(_, no)| *no == Acquired::Broken) {
             return Ok(self.spent(held));
         }
-        let line = poll.line().unwrap_or(self.line);
-        if poll.is_yes() && poll.yes_of(line).is_some() {
+        if poll.is_granted() {
             return self.granted(held, &poll, since);
         }
+        let line = poll.line().unwrap_or(self.line);
         if !poll.is_majority(poll.answered()) {
             self.give_back(held, |at| poll.may_have(at));
             self.stand_at(self.quorum.line());
@@ -199,13 +201,29 @@ impl QuorumWait {
             let call = || (quorum.scripts()).acquisition(request, if_taken, Some(tokens_from));
             (at != line || !is_known).then(call)
         };
-        let meaning = |reply: Reply| match quorum.scripts().acquired(request, reply.value) {
-            Ok(Acquired::Granted { token, .. }) => Ok(Ok(token)),
-            Ok(refusal) => Ok(Err(refusal)),
-            Err(strange) => Err(Failure::Other(strange.error.to_string().into())),
-        };
+        let meaning = |reply| meaning(held, reply);
         quorum.poll(&mut poll, held.deadline, call, meaning, Poll::is_enough);
         (poll, since)
+    }
+
+    /// Asks the servers that refuse the lock again, if a majority with them would say that the holder before never
+    /// released it. Its release may be on its way to them, and another server may tell of an earlier holder.
+    fn clear_up(&self, held: Held<'_>, poll: &mut Poll) {
+        /// A release is there by then, unless it was lost.
+        const LONGEST: Duration = Duration::from_millis(100);
+        let (quorum, request) = (held.quorum, held.request);
+        let until = held.deadline.within(LONGEST.min(request.ttl / 4));
+        let tokens_from = poll.yes.iter().map(|(_, token)| token.number).min();
+        let mut pause = SHORTEST;
+        while poll.depends_on_refusals() && !until.is_over() {
+            until.sleep(pause);
+            pause *= 2;
+            let refusing: Vec<_> = poll.no.drain(..).map(|(at, _)| at).collect();
+            let call = || (quorum.scripts()).acquisition(request, IfTaken::Leave, tokens_from);
+            let call = |at| refusing.contains(&at).then(call);
+            let meaning = |reply| meaning(held, reply);
+            quorum.poll(poll, &until, call, meaning, |_| false);
+        }
     }
 
     /// A majority has granted it. Its token is the largest, which a majority must have.
@@ -289,7 +307,22 @@ impl QuorumWait {
     }
 }
 
+/// What a server says to a question.
+fn meaning(held: Held<'_>, reply: Reply) -> Result<Result<Token, Acquired>, Failure> {
+    match held.quorum.scripts().acquired(held.request, reply.value) {
+        Ok(Acquired::Granted { token, .. }) => Ok(Ok(token)),
+        Ok(refusal) => Ok(Err(refusal)),
+        Err(strange) => Err(Failure::Other(strange.error.to_string().into())),
+    }
+}
+
 impl Poll {
+    /// Whether a majority has granted it, and with it the line's server.
+    fn is_granted(&self) -> bool {
+        let line = self.line().and_then(|line| self.yes_of(line));
+        self.is_yes() && line.is_some()
+    }
+
     /// Where the lock is taken, all that was granted has to be known.
     fn is_enough(&self) -> bool {
         let has_failed = |at: &usize| self.failed.iter().any(|(failed, _)| failed == at);
@@ -304,10 +337,21 @@ impl Poll {
     /// left it at a majority. Less than that had it only in passing, or have missed its release.
     fn token(&self) -> Token {
         let largest = self.yes.iter().map(|(_, token)| token.number).max();
-        let left = self.yes.iter().filter(|(_, token)| token.abandoned).count();
-        let silent = self.of - self.yes.len();
+        let (left, silent) = (self.left(), self.of - self.yes.len());
         let number = largest.unwrap_or(0);
         Token::of_class(number, left > 0 && self.is_majority(left + silent))
+    }
+
+    /// At how many servers the holder before is known to have left the lock.
+    fn left(&self) -> usize {
+        let left = self.yes.iter().filter(|(_, token)| token.abandoned);
+        left.count()
+    }
+
+    /// Whether it is granted, and depends on the servers that refuse it whether the holder before has left the lock.
+    fn depends_on_refusals(&self) -> bool {
+        let is_sure = self.no.is_empty() || self.is_majority(self.left());
+        self.is_granted() && self.token().abandoned && !is_sure
     }
 
     /// The first that has answered.
