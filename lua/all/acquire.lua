@@ -137,9 +137,11 @@ local function unite(names, tokens)
     token = token + (3 - token) % 8
   end
   for _, keys in ipairs(names) do
-    if tokens[keys[COUNTER]] ~= token then
+    local its = tokens[keys[COUNTER]]
+    local number = counted(token, its)
+    if its ~= number then
       local letters = string.match(redis.call('GET', keys[COUNTER]), '^%d+(.*)$')
-      redis.call('SET', keys[COUNTER], string.format('%d', token) .. letters, 'PX', DAY)
+      redis.call('SET', keys[COUNTER], string.format('%d', number) .. letters, 'PX', DAY)
     end
   end
   return token

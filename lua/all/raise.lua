@@ -31,7 +31,7 @@ for at, keys in ipairs(keys_of_each(KEYS)) do
 end
 for _, name in ipairs(names) do
   -- What needs memory comes first: a counter that was raised for nothing harms nobody.
-  name[STORED] = token
+  name[STORED] = counted(token, name[STORED])
   write_counter(name)
   redis.call('PEXPIRE', name[LOCK], ttl)
 end

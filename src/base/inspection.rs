@@ -106,7 +106,8 @@ pub struct Holder {
     pub held_for: Option<Duration>,
     /// How long its lease lasts if it isn't renewed; `None` if it doesn't end by itself.
     pub remaining: Option<Duration>,
-    /// Its fencing token. If threads handed the lease over, the token of the first of them.
+    /// Its fencing token. If threads handed the lease over, the token of the first of them. On Redis it may be 2 less
+    /// if the holder has several names, and found another of them abandoned.
     pub token: Option<u64>,
 }
 
