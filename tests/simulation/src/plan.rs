@@ -261,14 +261,14 @@ impl Plan {
         self.is_safe() || self.troubles == [Trouble::Evict] && self.stalled == 0.0
     }
 
+    /// Whether processes may stand still, also for longer than a login lasts that isn't used.
+    pub fn pauses(&self) -> bool {
+        self.has(Trouble::PauseProcess) || self.has(Trouble::SuspendMachine)
+    }
+
     /// Whether threads run when they can: then calls end in time, whatever servers and the network do.
     pub fn has_time(&self) -> bool {
-        let stop = [
-            Trouble::PauseProcess,
-            Trouble::SuspendMachine,
-            Trouble::NoThreads,
-        ];
-        self.stalled == 0.0 && !stop.into_iter().any(|trouble| self.has(trouble))
+        self.stalled == 0.0 && !self.pauses() && !self.has(Trouble::NoThreads)
     }
 
     /// Whether a worker that waits gets each task soon.

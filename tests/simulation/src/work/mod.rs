@@ -113,6 +113,10 @@ fn is_trouble(plan: &Plan, error: &Error) -> bool {
         Error::Unavailable { .. } if !plan.renews || plan.max_hold.is_some() => true,
         Error::Lost { .. } | Error::Unavailable { .. } => !plan.is_calm(),
         Error::Engine { .. } if plan.has(Trouble::NoThreads) => true,
+        // The library logs in anew once for a question. If its process then stands still, that login ends as well.
+        Error::Denied { .. } if plan.logs_in && plan.pauses() => {
+            causes(error).contains("invalid auth token") || plan.has(Trouble::Message)
+        }
         // What is garbled may mean anything.
         Error::Denied { .. }
         | Error::Conflict { .. }
