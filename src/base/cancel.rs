@@ -99,8 +99,8 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-/// Ends waits and I/O: it is set once, for good. What blocks meanwhile is woken by [`on_set`](Self::on_set); I/O looks
-/// at it every few milliseconds.
+/// Ends waits and I/O: it is set once, for good. What blocks meanwhile is woken by [`on_set`](Self::on_set); short I/O
+/// looks at it every few milliseconds.
 #[derive(Clone, Default)]
 pub(crate) struct Cancel(Arc<Shared>);
 
@@ -160,6 +160,11 @@ impl Cancel {
             condition: Some(Box::new(condition)),
             ..Shared::default()
         }))
+    }
+
+    /// Whether all that blocks is woken when it is set. If not, it has to be asked now and then.
+    pub(crate) fn wakes(&self) -> bool {
+        self.0.condition.is_none()
     }
 
     pub(crate) fn set(&self) {

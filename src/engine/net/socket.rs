@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use super::CANCEL_LATENESS;
-use crate::base::{Deadline, sys::net};
+use crate::base::{Deadline, Registration, sys::net};
 
 /// A stream socket on which every call ends by a deadline, also when the peer sends a byte at a time.
 ///
@@ -23,6 +23,9 @@ pub(crate) struct Socket {
 /// How many reads after the deadline take what has arrived. A thread that stood still past its deadline finds the
 /// answer that came in time, and a peer that goes on sending can't keep it.
 const LATE_READS: u8 = 16;
+
+/// Deadlines further off are all alike.
+const LONG: Duration = Duration::from_secs(60);
 
 /// What a read does while there is nothing to read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,18 +130,28 @@ impl Socket {
         self.socket.is_quiet(may_have_input)
     }
 
+    /// Closes the socket as soon as the deadline is cancelled, which ends a read that blocks until the deadline. `None`
+    /// if the read has to look at the deadline now and then.
+    fn close_on_cancel(&self) -> Option<Registration> {
+        let cancel = self.deadline.cancel().filter(|cancel| cancel.wakes())?;
+        let (closer, cancelled) = (self.closer(), cancel.clone());
+        let close = move || {
+            if cancelled.is_set() {
+                closer.close();
+            }
+        };
+        (!self.deadline.is_moved()).then(|| cancel.on_set(Arc::new(close)))
+    }
+
     /// Sees to it that the next read blocks for no longer than until the deadline, of which `left` is left: for a tick,
-    /// which is half of that, so that few reads have to change it.
-    fn arm(&mut self, left: Duration) -> io::Result<()> {
+    /// which is half of that, so that few reads have to change it. It is long enough if it isn't shorter than half of
+    /// `most`.
+    fn arm(&mut self, left: Duration, most: Duration) -> io::Result<()> {
         /// A timeout that rounds to zero would be none.
         const SHORTEST: Duration = Duration::from_millis(1);
         /// What is left of a deadline that isn't worth to be halved.
         const SHORT: Duration = Duration::from_millis(50);
-        /// Deadlines further off are all alike.
-        const LONG: Duration = Duration::from_secs(60);
-        // A tick that was set for an earlier call is good enough when it isn't much too short. That of a call that
-        // can be cancelled always is, so that such calls and others can alternate without a system call for each.
-        if self.tick > left || self.tick < left.min(CANCEL_LATENESS) / 2 {
+        if self.tick > left || self.tick < left.min(most) / 2 {
             let tick = if left < SHORT {
                 left
             } else {
@@ -186,14 +199,22 @@ impl Read for Socket {
         if self.reads == Reads::TimeOutAtOnce {
             return Err(timed_out());
         }
+        // Only a read that takes long pays for this.
+        let mut closes: Option<Registration> = None;
         loop {
-            let left = super::slice(&self.deadline);
+            // A tick that was set for an earlier call is good enough when it isn't much too short. That of a call that
+            // can be cancelled always is, so that such calls and others can alternate without a system call for each.
+            let (left, most) = match closes {
+                Some(_) => (self.deadline.remaining(), LONG / 4),
+                None => (super::slice(&self.deadline), CANCEL_LATENESS),
+            };
             if left.is_zero() {
                 return self.read_late(buffer);
             }
-            self.arm(left)?;
+            self.arm(left, most)?;
             match self.socket.read(buffer) {
-                Err(e) if again(&e) => {}
+                Err(e) if again(&e) => closes = closes.or_else(|| self.close_on_cancel()),
+                _ if closes.is_some() && self.deadline.is_cancelled() => return Err(timed_out()),
                 result => return result,
             }
         }
@@ -235,6 +256,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::base::Cancel;
 
     const LONG: Duration = Duration::from_secs(20);
 
@@ -270,14 +292,33 @@ mod tests {
     fn wait_behind_a_short_one_does_not_wake_each_millisecond() {
         let (mut socket, _peer) = pair();
         for left in [CANCEL_LATENESS, CANCEL_LATENESS * 4, LONG] {
-            socket.arm(Duration::from_millis(1)).unwrap();
-            socket.arm(left).unwrap();
+            socket
+                .arm(Duration::from_millis(1), CANCEL_LATENESS)
+                .unwrap();
+            socket.arm(left, CANCEL_LATENESS).unwrap();
             assert!(
                 socket.tick * 2 >= left.min(CANCEL_LATENESS),
                 "{left:?}: {:?}",
                 socket.tick
             );
         }
+    }
+
+    #[test]
+    fn long_read_does_not_wake_each_few_milliseconds_and_ends_when_it_is_cancelled() {
+        let ((mut socket, _peer), cancel) = (pair(), Cancel::default());
+        socket.set_deadline(&Deadline::after(LONG).or(&cancel));
+        let reader = thread::spawn(move || {
+            let error = socket.read(&mut [0; 1]).unwrap_err();
+            (error.kind(), socket.tick)
+        });
+        thread::sleep(CANCEL_LATENESS * 8);
+        let begun = Instant::now();
+        cancel.set();
+        let (kind, tick) = reader.join().unwrap();
+        assert!(begun.elapsed() < LONG / 4, "it isn't woken");
+        assert_eq!(kind, ErrorKind::TimedOut);
+        assert!(tick > LONG / 4, "{tick:?}");
     }
 
     #[test]
