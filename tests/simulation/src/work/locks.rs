@@ -174,7 +174,7 @@ impl Worker {
 }
 
 /// The thread panics, and that drops the guard.
-pub(super) fn panic_with<G>(name: &str, guard: G) -> Result<()> {
+pub fn panic_with<G>(name: &str, guard: G) -> Result<()> {
     record(&format!("panics with {name}"));
     let _ = catch_unwind(AssertUnwindSafe(|| {
         let _guard = guard;

@@ -15,6 +15,7 @@ use crosslock_world::{
 };
 use fastrand::Rng;
 
+pub use locks::panic_with;
 pub use tasks::judge_remaining;
 
 use crate::judge::{self, Call, Held, Kind};
