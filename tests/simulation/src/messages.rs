@@ -60,10 +60,20 @@ impl Fault {
     }
 }
 
-/// What a quorum doesn't have, what is for one server, and what is for those that are replaced.
+/// What a quorum doesn't have; what is for one server, for those that are replaced, and for a quorum.
 const NOT_OF_QUORUM: [&str; 3] = ["shared", "permits", "value"];
-const OF_ONE_SERVER: [&str; 3] = ["flushed", "flushed-all", "line"];
+const OF_ONE_SERVER: [&str; 8] = [
+    "flushed",
+    "flushed-all",
+    "flushed-reader",
+    "flushed-value",
+    "flushed-panic",
+    "kept-twice",
+    "queue-lost",
+    "line",
+];
 const OF_REPLICAS: [&str; 2] = ["kept", "half"];
+pub const OF_QUORUM: [&str; 2] = ["by-one", "heard-late"];
 
 fn is_played(scene: &str, engine: Topology) -> bool {
     match engine {
@@ -71,6 +81,7 @@ fn is_played(scene: &str, engine: Topology) -> bool {
         Topology::Quorum if NOT_OF_QUORUM.contains(&scene) => false,
         _ if OF_ONE_SERVER.contains(&scene) => engine == Topology::Redis,
         Topology::Quorum | Topology::Etcd | Topology::ZooKeeper if scene == "tasks" => false,
+        _ if OF_QUORUM.contains(&scene) => engine == Topology::Quorum,
         _ if OF_REPLICAS.contains(&scene) => all_replicas(engine) > 0,
         _ => scene != "front" || engine == Topology::Cluster,
     }

@@ -113,6 +113,23 @@ impl Trouble {
     }
 }
 
+/// What most threads of a busy process do when somebody else has the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Busy {
+    Stays,
+    GivesUp,
+}
+
+impl Busy {
+    /// About so many rounds after each other a thread asks for it, until it pauses.
+    pub fn rounds(self) -> u32 {
+        match self {
+            Busy::Stays => 30,
+            Busy::GivesUp => 15,
+        }
+    }
+}
+
 /// A world, as its seed has it. What is smaller than that was made so, to find the shortest history that fails.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -138,6 +155,8 @@ pub struct Plan {
     pub stalled: f64,
     /// Whether servers let only those in that log in.
     pub logs_in: bool,
+    /// Whether locks are held for a moment, and asked for again at once.
+    pub busy: Option<Busy>,
 }
 
 impl Plan {
@@ -171,10 +190,12 @@ impl Plan {
             preempted: [0.0, 0.01, 0.1][random.usize(..3)],
             stalled: [0.0, 0.0, 0.0001][random.usize(..3)],
             logs_in: topology == Topology::Etcd && seed.is_multiple_of(4),
+            busy: None,
         };
         match random.u32(..12) {
             _ if plan.is_about_one() => plan.about_one(&mut random),
             0 if can_be_crowded(topology) => plan.crowded(&mut random),
+            0..3 if is_memory => plan.busy(&mut random),
             _ => plan,
         }
     }
@@ -186,6 +207,17 @@ impl Plan {
         self.rounds = self.rounds.min(12);
         let other = [Step::Break, self.steps[0]][random.usize(..2)];
         self.steps = vec![Step::Lock, Step::Lock, other];
+        self
+    }
+
+    /// So many threads of a process want one name, each for a moment, that they hand it over in all ways. They stand
+    /// still often, and never for long.
+    fn busy(mut self, random: &mut Rng) -> Self {
+        (self.threads, self.names, self.rounds) = (random.usize(3..=6), 1, 120);
+        let (busy, stalled) = [(Busy::Stays, 0.1), (Busy::GivesUp, 0.2)][random.usize(..2)];
+        (self.busy, self.stalled, self.preempted) = (Some(busy), stalled, 0.1);
+        self.troubles = Vec::new();
+        self.steps = vec![Step::Lock, Step::Timed, Step::Cancelled];
         self
     }
 

@@ -201,6 +201,9 @@ fn plan_of_scenes(scene: &str, topology: Topology, fault: Option<Fault>) -> Plan
     if scene.starts_with("flushed") {
         troubles.push(Trouble::LoseData);
     }
+    if messages::OF_QUORUM.contains(&scene) {
+        troubles.push(Trouble::PauseHost);
+    }
     let (replicas, is_event) = (all_replicas(topology), io_timeout > short);
     let is_frozen = matches!(fault, Some(Fault::Event(Event::Freeze, _)));
     // Sessions of ZooKeeper are no longer than the one.

@@ -148,8 +148,9 @@ fn cut_ways(machine: Machine, place: Place, lasts: Duration, random: &mut Rng) {
 
 /// Those of the servers' own faults that take something from them.
 const LOSES_DATA: [&str; 2] = ["flush", "evict"];
-/// That of them which does nothing to the servers.
+/// That of them which does nothing to the servers, and one that is for a scene.
 const STRANGERS: &str = "strangers";
+pub const LOSE_QUEUES: &str = "lose queues";
 
 fn takes_data(name: &str) -> bool {
     LOSES_DATA.contains(&name)
@@ -157,7 +158,7 @@ fn takes_data(name: &str) -> bool {
 
 /// Whether any world may have it.
 fn is_of_all(name: &str) -> bool {
-    !takes_data(name) && name != STRANGERS
+    !takes_data(name) && name != STRANGERS && name != LOSE_QUEUES
 }
 
 pub fn own_fault(

@@ -84,7 +84,7 @@ pub fn simulate(plan: &Plan, scene: Option<&Scene>) -> Outcome {
         chances: Chances {
             preempted: plan.preempted,
             stalled: plan.stalled,
-            longest_stall: Duration::from_millis(200),
+            longest_stall: Duration::from_millis(if plan.busy.is_some() { 1 } else { 200 }),
             woken_early: plan.preempted / 10.0,
         },
         most: MOST,

@@ -110,6 +110,13 @@ impl Waiting {
     }
 }
 
+/// When the call began that has waited for it longest.
+pub(super) fn first_began(name: &str) -> Option<Duration> {
+    let (waiting, now) = (locked(&WAITING), true_now());
+    let waits = |one: &&Waiting| one.name == name && one.until.is_none_or(|until| now < until);
+    waiting.iter().filter(waits).map(|one| one.began).min()
+}
+
 /// A lease was broken of which nobody knew who had it: one of those that wait.
 pub(super) fn may_be_anew(name: &str) {
     for one in locked(&WAITING).iter_mut().filter(|one| one.name == name) {

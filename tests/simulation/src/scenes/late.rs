@@ -41,11 +41,11 @@ pub fn cancel_early(locker: &Locker) -> Result<()> {
     Ok(())
 }
 
-static IS_HELD: AtomicBool = AtomicBool::new(false);
-static WAS_TAKEN_AWAY: AtomicBool = AtomicBool::new(false);
+pub(super) static IS_HELD: AtomicBool = AtomicBool::new(false);
+pub(super) static WAS_TAKEN_AWAY: AtomicBool = AtomicBool::new(false);
 
 /// Whether it happens before the scene would be over.
-fn happens(what: &AtomicBool) -> bool {
+pub(super) fn happens(what: &AtomicBool) -> bool {
     let until = true_now() + judge::plan().ttl;
     while !what.load(Ordering::Relaxed) && true_now() < until {
         time::sleep(SHORT / 10);
@@ -89,26 +89,21 @@ pub fn lose_data(site: &Site) {
 }
 
 /// The token of the one that has had it since.
-static NEXT: AtomicU64 = AtomicU64::new(0);
+pub(super) static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Who holds what another has had meanwhile learns of it.
 pub fn hold_what_is_lost(locker: &Locker) -> Result<()> {
-    hold_until_lost(locker.lock(NAME)?)
+    hold_until_lost(locker.lock(NAME)?, Kind::Exclusive)
 }
 
 /// The same of several names, whose leases are renewed together.
 pub fn hold_all_that_is_lost(locker: &Locker) -> Result<()> {
-    hold_until_lost(locker.lock_all(&[NAME, "other"])?)
+    hold_until_lost(locker.lock_all(&[NAME, "other"])?, Kind::Exclusive)
 }
 
-fn hold_until_lost(guard: LockGuard) -> Result<()> {
+pub(super) fn hold_until_lost(guard: LockGuard, kind: Kind) -> Result<()> {
     IS_HELD.store(true, Ordering::Relaxed);
-    let guard = hold(
-        &[NAME],
-        Kind::Exclusive,
-        guard,
-        judge::plan().ttl.mul_f64(1.2),
-    );
+    let guard = hold(&[NAME], kind, guard, judge::plan().ttl.mul_f64(1.2));
     let (own, next) = (guard.fencing_token(), NEXT.load(Ordering::Relaxed));
     if guard.is_held() && next > own {
         violation(format!(

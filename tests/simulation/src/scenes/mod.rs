@@ -3,7 +3,10 @@
 //! A scene is the same each time, so its messages have numbers. It may end with errors, and must end in time, without
 //! two holders, and with its locks free.
 
+mod copies;
 mod late;
+mod list;
+mod majority;
 mod order;
 mod tasks;
 
@@ -26,44 +29,10 @@ use crate::plan::{Plan, Trouble};
 use crate::trouble::later;
 use crate::work::causes;
 
+pub use list::SCENES;
+
 /// What processes do in it, one function each, and all at once.
 type Roles = &'static [fn(&Locker) -> Result<()>];
-
-pub const SCENES: [(&str, Roles); 21] = [
-    ("free", &[lock_twice]),
-    ("contended", &[lock_twice, lock_twice, lock_twice]),
-    ("renewed", &[lock_for_long, lock_twice]),
-    ("timed", &[lock_for_long, wait_too_short]),
-    ("shared", &[read, read, write, read]),
-    ("permits", &[permits, permits, permits]),
-    ("all", &[lock_both, lock_both, lock_twice]),
-    ("value", &[count, count, count]),
-    ("passed", &[pass_on, lock_twice]),
-    ("closed", &[close_while_held, lock_twice]),
-    ("kept", &[keep, keep]),
-    ("half", &[lock_for_part_of_a_ttl]),
-    ("front", &[lock_front, lock_both, try_behind]),
-    ("watched", &[keep]),
-    (
-        "queue",
-        &[lock_for_long, order::wait_first, order::wait_second],
-    ),
-    ("cancelled", &[late::cancel_early]),
-    ("broken", &[late::hold_until_broken, late::break_it]),
-    (
-        "flushed",
-        &[late::hold_what_is_lost, late::lock_what_was_lost],
-    ),
-    (
-        "flushed-all",
-        &[late::hold_all_that_is_lost, late::lock_what_was_lost],
-    ),
-    ("tasks", &[tasks::insert, tasks::work]),
-    (
-        "line",
-        &[tasks::wait_deaf, tasks::wait_behind, tasks::insert_later],
-    ),
-];
 
 const NAME: &str = "scene";
 
@@ -85,6 +54,12 @@ pub fn play(plan: &Plan, site: &Site, scene: &str, fault: Option<(u64, Fault)>) 
     }
     if scene.starts_with("flushed") {
         late::lose_data(site);
+    }
+    match scene {
+        "queue-lost" => order::lose_queues(site),
+        "by-one" => majority::leave_one(site),
+        "heard-late" => majority::leave_two(site),
+        _ => {}
     }
     let ends = begin(plan, site, scene, machine);
     let until = true_now() + most;
@@ -115,10 +90,13 @@ fn begin(plan: &Plan, site: &Site, scene: &str, machine: Machine) -> Receiver<bo
             perform(&plan, &site, *role);
             let _ = ended.try_send(left.fetch_sub(1, Ordering::Relaxed) == 1);
         });
-        if scene == "line" && at == 0 {
-            later(SHORT * 10, move || pause(process));
-            later(ttl * 3, move || resume(process));
-        }
+        let still = match (scene, at) {
+            ("line", 0) => SHORT * 10..ttl * 3,
+            ("heard-late", 1) => order::IN_QUEUE * 5..order::IN_QUEUE * 8,
+            _ => continue,
+        };
+        later(still.start, move || pause(process));
+        later(still.end, move || resume(process));
     }
     ends
 }

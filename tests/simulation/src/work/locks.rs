@@ -8,7 +8,7 @@ use crosslock_world::{record, spawn, time, true_now, violation};
 
 use super::{Worker, owned};
 use crate::judge::{self, Kind};
-use crate::plan::Topology;
+use crate::plan::{Busy, Topology};
 
 /// The permits of a semaphore.
 const PERMITS: u32 = 3;
@@ -42,6 +42,7 @@ impl Worker {
             locker.try_lock_for(&name, timeout)
         })?;
         let Some(held) = held else {
+            self.gave_up();
             return Ok(());
         };
         let guard = self.hold(&[&name], Kind::Exclusive, held);
@@ -50,7 +51,7 @@ impl Worker {
 
     /// Often a time that is over while the first question is on its way.
     fn short_or(&mut self, usual: Duration) -> Duration {
-        match self.random.bool() {
+        match self.random.bool() || self.plan.busy == Some(Busy::GivesUp) {
             true => Duration::from_micros(self.random.u64(..600)),
             false => usual,
         }
@@ -79,7 +80,10 @@ impl Worker {
                 let guard = self.hold(&[&name], Kind::Exclusive, (guard, call));
                 self.release(&[&name], guard, LockGuard::unlock)
             }
-            Err(Error::Cancelled { .. }) => Ok(()),
+            Err(Error::Cancelled { .. }) => {
+                self.gave_up();
+                Ok(())
+            }
             Err(error) => Err(error),
         }
     }
@@ -174,7 +178,7 @@ impl Worker {
 }
 
 /// The thread panics, and that drops the guard.
-pub(super) fn panic_with<G>(name: &str, guard: G) -> Result<()> {
+pub fn panic_with<G>(name: &str, guard: G) -> Result<()> {
     record(&format!("panics with {name}"));
     let _ = catch_unwind(AssertUnwindSafe(|| {
         let _guard = guard;

@@ -15,11 +15,12 @@ use crosslock_world::{
 };
 use fastrand::Rng;
 
+pub use locks::panic_with;
 pub use tasks::judge_remaining;
 
 use crate::judge::{self, Call, Held, Kind};
 use crate::places::Site;
-use crate::plan::{Plan, Step, Topology, Trouble};
+use crate::plan::{Busy, Plan, Step, Topology, Trouble};
 use crate::world;
 
 /// A process: it opens its locker, starts its threads and awaits them.
@@ -75,6 +76,9 @@ fn open(plan: &Plan, url: &str, prefer: Prefer, at: usize) -> Option<Locker> {
         if let Some(max_hold) = plan.max_hold {
             builder = builder.max_hold(max_hold);
         }
+        if plan.busy.is_some() {
+            builder = builder.hand_over(Duration::from_millis(10));
+        }
         let began = true_now();
         let built = builder.build();
         let took = true_now() - began;
@@ -93,6 +97,13 @@ fn open(plan: &Plan, url: &str, prefer: Prefer, at: usize) -> Option<Locker> {
             }
         }
     }
+}
+
+/// How long it takes until the threads of a busy process begin again.
+fn until_burst() -> Duration {
+    const EVERY: Duration = Duration::from_secs(2);
+    let since = true_now().as_micros() % EVERY.as_micros();
+    EVERY - Duration::from_micros(u64::try_from(since).unwrap_or(0))
 }
 
 struct Worker {
@@ -146,8 +157,8 @@ fn in_time<T>(timeout: Duration, call: impl FnOnce() -> Result<Option<T>>) -> Re
 impl Worker {
     fn work(&mut self) {
         while world::takes_round(&self.plan, self.part) {
-            let pause = self.random.f64().powi(4) * 200.0;
-            time::sleep(Duration::from_secs_f64(pause / 1_000.0));
+            let pause = self.pause();
+            time::sleep(pause);
             if let Err(error) = self.step() {
                 let causes = causes(&error);
                 record(&format!("error: {causes}"));
@@ -155,6 +166,22 @@ impl Worker {
                     violation(format!("an error that nothing explains: {causes}"));
                 }
             }
+        }
+    }
+
+    /// The threads of a busy process begin together.
+    fn pause(&mut self) -> Duration {
+        match self.plan.busy {
+            None => Duration::from_millis(200).mul_f64(self.random.f64().powi(4)),
+            Some(busy) if self.random.u32(..busy.rounds()) == 0 => until_burst(),
+            Some(_) => Duration::from_micros(self.random.u64(..30)),
+        }
+    }
+
+    /// A call has ended its wait. For a while nobody may come then, but those that wait.
+    fn gave_up(&mut self) {
+        if self.plan.busy == Some(Busy::GivesUp) && self.random.bool() {
+            time::sleep(until_burst());
         }
     }
 
@@ -248,6 +275,9 @@ impl Worker {
     }
 
     fn work_under(&mut self, guard: &crosslock::LockGuard) {
+        if self.plan.busy.is_some() {
+            return time::sleep(Duration::from_micros(self.random.u64(..100)));
+        }
         // A break is told to who holds on.
         // So do leases that aren't renewed end.
         let outlasts = self.plan.does(Step::Break) || !self.plan.renews;

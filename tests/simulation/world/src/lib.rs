@@ -24,8 +24,8 @@ pub mod time;
 pub use history::{End, record, violation};
 pub use machine::{Machine, add_machine, resume_machine, step_clock, suspend_machine};
 pub use network::{
-    Cut, Message, Place, add_service, await_message, contents, contents_of, cut, fault, heal,
-    lasting, messages, set_message_fault, set_names, set_piece, slow,
+    Cut, Message, Place, add_message_fault, add_service, await_message, contents, contents_of, cut,
+    fault, heal, lasting, messages, set_message_fault, set_names, set_piece, slow,
 };
 pub use process::{
     Process, add_process, allow_threads, as_process, current, host_name, is_alive, kill,

@@ -53,10 +53,11 @@ const SENTINELS: usize = 3;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What happens to the data of a server; what goes to and from it stands still; and what else happens to several.
-const FAULTS: [&str; 8] = [
+const FAULTS: [&str; 9] = [
     "flush",
     "script flush",
     "evict",
+    "lose queues",
     "full",
     "lag",
     "failover",
@@ -217,8 +218,8 @@ impl Service for Redis {
 
     fn own_faults(&self) -> &'static [&'static str] {
         match self.over {
-            Over::Nobody => &FAULTS[..4],
-            Over::Sentinels(_) => &FAULTS[..6],
+            Over::Nobody => &FAULTS[..5],
+            Over::Sentinels(_) => &FAULTS[..7],
             Over::Nodes(_) => &FAULTS,
         }
     }

@@ -290,6 +290,15 @@ impl Node {
                     keys.written(&key);
                 }
             }
+            "lose queues" => {
+                let is_list = |entry: &Entry| matches!(entry.value, Value::List(_));
+                let lists = keys.iter().filter(|(_, entry)| is_list(entry));
+                let lists: Vec<_> = lists.map(|(key, _)| key.clone()).collect();
+                for key in lists {
+                    keys.remove(&key);
+                    keys.written(&key);
+                }
+            }
             "full" => self.state.is_full = !self.state.is_full,
             _ => {}
         }

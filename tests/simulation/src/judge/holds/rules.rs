@@ -5,7 +5,7 @@ use std::time::Duration;
 use crosslock_world::{as_process, lasting, true_now, violation};
 
 use super::{Hold, Kind, Name, with};
-use crate::judge::{Call, plan};
+use crate::judge::{Call, plan, waits};
 use crate::plan::{Step, Topology};
 
 pub(super) fn judge_exclusion(name: &str, hold: &Hold) {
@@ -153,7 +153,10 @@ pub(super) fn judge_idle(name: &str, call: Call) {
         violation(format!("{name} was to be free at {not_before:?}"));
     }
     let (is_free, free_since) = with(name, |name| (name.holds.is_empty(), name.free_since));
-    let idle = true_now().saturating_sub(free_since.max(call.began));
+    // In memory nothing keeps one that waits from being told, though another comes first.
+    let first = waits::first_began(name).filter(|_| plan().topology == Topology::Memory);
+    let began = first.map_or(call.began, |first| first.min(call.began));
+    let idle = true_now().saturating_sub(free_since.max(began));
     let waits_for_others = plan().does(Step::All) && name.starts_with("lock");
     // One that is closed while it waits isn't known to wait.
     let is_unsure = !plan().is_calm() && name.starts_with("closed");
@@ -164,7 +167,8 @@ pub(super) fn judge_idle(name: &str, call: Call) {
         Topology::Quorum | Topology::Etcd | Topology::ZooKeeper => 250,
         _ => 180,
     });
-    if is_free && idle > most && plan().tells_deaths() && !waits_for_others && !is_unsure {
+    let may_judge = plan().tells_deaths() || plan().busy.is_some();
+    if is_free && idle > most && may_judge && !waits_for_others && !is_unsure {
         violation(format!(
             "{name}: nobody had it for {idle:?} while somebody waited"
         ));

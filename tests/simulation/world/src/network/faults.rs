@@ -46,9 +46,14 @@ pub fn await_message(number: u64, within: Duration) -> Option<(Place, Process)> 
     ends.map(|(place, process)| (place, Process(process)))
 }
 
-/// Says what is to happen to the message with that number; `None`: nothing.
+/// Says what is to happen to the message with that number, and to no other; `None`: nothing.
 pub fn set_message_fault(fault: Option<(u64, Message)>) {
-    with(|inside| inside.network.message_fault = fault);
+    with(|inside| inside.network.message_faults = fault.into_iter().collect());
+}
+
+/// Says what is to happen to the message with that number, too.
+pub fn add_message_fault(number: u64, fault: Message) {
+    with(|inside| inside.network.message_faults.insert(number, fault));
 }
 
 /// Cuts ways between a machine and a host. What is sent there comes when the cut heals.
@@ -147,8 +152,8 @@ impl Inside {
             self.network.awaited_ends = link.map(|link| (link.place, link.process));
             self.wake(on, true);
         }
-        match self.network.message_fault.filter(|(at, _)| *at == number) {
-            Some((_, fault)) => self.fail_message(connection, what, fault),
+        match self.network.message_faults.remove(&number) {
+            Some(fault) => self.fail_message(connection, what, fault),
             None => self.transmit(connection, what),
         }
     }

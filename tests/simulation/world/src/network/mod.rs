@@ -18,7 +18,8 @@ use crate::scheduler::{Inside, with};
 use crate::service::{Connection, Host, Service};
 
 pub use faults::{
-    Message, await_message, cut, fault, heal, messages, set_message_fault, set_piece, slow,
+    Message, add_message_fault, await_message, cut, fault, heal, messages, set_message_fault,
+    set_piece, slow,
 };
 use hosts::Served;
 pub use hosts::{contents, contents_of, lasting};
@@ -52,7 +53,7 @@ pub(crate) struct Network {
     slow: BTreeMap<(Machine, Place), Nanos>,
     /// How many pieces of bytes were sent.
     messages: u64,
-    message_fault: Option<(u64, Message)>,
+    message_faults: BTreeMap<u64, Message>,
     /// Which message a thread waits for.
     awaited: Option<(u64, u64)>,
     /// Between which it was sent.
@@ -132,7 +133,7 @@ impl Network {
             pieces: BTreeMap::new(),
             slow: BTreeMap::new(),
             messages: 0,
-            message_fault: None,
+            message_faults: BTreeMap::new(),
             awaited: None,
             awaited_ends: None,
         }

@@ -1,0 +1,84 @@
+//! Leases of a quorum: they last for as long as a majority of the servers keeps them.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crosslock::{LockGuard, Locker, Result};
+use crosslock_world::service::Fault;
+use crosslock_world::{Place, contents_of, record, spawn, time, violation};
+
+use super::late::{IS_HELD, happens};
+use super::order::IN_QUEUE;
+use super::{NAME, SHORT, hold};
+use crate::events::Event;
+use crate::judge::{self, Kind};
+use crate::places::Site;
+use crate::trouble::fail_host;
+
+/// All servers but one stand still as soon as somebody has the lock.
+pub fn leave_one(site: &Site) {
+    let site = site.clone();
+    let _ = spawn("operator", move || {
+        if happens(&IS_HELD) {
+            stand_still(&site.hosts[1..]);
+        }
+    });
+}
+
+/// The last one does, from the beginning.
+pub fn leave_two(site: &Site) {
+    stand_still(&site.hosts[2..]);
+}
+
+fn stand_still(hosts: &[Place]) {
+    for place in hosts {
+        fail_host(*place, Fault::Pause, Fault::Resume, judge::plan().ttl * 2);
+    }
+}
+
+/// What only one server renews is lost.
+pub fn hold_by_one(locker: &Locker) -> Result<()> {
+    let guard = locker.lock(NAME)?;
+    IS_HELD.store(true, Ordering::Relaxed);
+    let long = judge::plan().ttl.mul_f64(1.2);
+    let guard = hold(&[NAME], Kind::Exclusive, guard, long);
+    if guard.is_held() && !Event::has_happened(Duration::ZERO) {
+        violation("a lease is held that only one of three servers renews".to_owned());
+    }
+    guard.unlock()
+}
+
+pub fn hold_before(locker: &Locker) -> Result<()> {
+    let guard = locker.lock(NAME)?;
+    hold(&[NAME], Kind::Exclusive, guard, IN_QUEUE * 5).unlock()
+}
+
+/// The process stands still while it is let in: what it has is as old as that.
+pub fn hear_late(locker: &Locker) -> Result<()> {
+    time::sleep(IN_QUEUE / 2);
+    let guard = locker.lock(NAME)?;
+    judge_claim(&guard);
+    hold(&[NAME], Kind::Exclusive, guard, SHORT).unlock()
+}
+
+/// It counts on its lease for no longer than two of three servers keep it.
+fn judge_claim(guard: &LockGuard) {
+    let claim = guard.remaining();
+    let left = |host| {
+        let lines = contents_of(Place { service: 0, host });
+        let line = lines
+            .into_iter()
+            .find(|line| line.starts_with("{crosslock:scene} string "))?;
+        let millis = line.strip_suffix(" ms")?.rsplit(' ').next()?.parse().ok()?;
+        Some(Duration::from_millis(millis))
+    };
+    let mut kept: Vec<Duration> = (0..3).filter_map(left).collect();
+    kept.sort();
+    record(&format!("claims {claim:?}, and {kept:?} are kept"));
+    let by_two = kept.iter().rev().nth(1).copied().unwrap_or_default();
+    if claim > by_two {
+        violation(format!(
+            "it counts on {claim:?}, and a majority keeps it for {by_two:?}"
+        ));
+    }
+}
