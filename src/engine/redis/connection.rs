@@ -53,7 +53,7 @@ impl Connector {
             stream: self.streams.connect(deadline)?,
             replies: Replies::new(),
             awaited: 0,
-            unwanted: 0,
+            wanted: 0,
             silent_since: None,
             voter: None,
             scripts: Vec::new(),
@@ -168,8 +168,8 @@ pub(super) struct Connection {
     replies: Replies,
     /// How many answers are to come to what was sent.
     awaited: usize,
-    /// How many of them, which come first, are to commands whose callers have gone.
-    unwanted: usize,
+    /// How many of them, which come last, are those of the last command. The callers of the others have gone.
+    wanted: usize,
     /// Since when the first of them is missing.
     silent_since: Option<Instant>,
     /// Of a server of a quorum.
@@ -217,10 +217,9 @@ impl Connection {
 
     /// Counts an answer that came.
     fn is_wanted(&mut self) -> bool {
+        let is_wanted = !self.has_unwanted();
         self.awaited = self.awaited.saturating_sub(1);
         self.silent_since = (self.awaited > 0).then(time::now);
-        let is_wanted = self.unwanted == 0;
-        self.unwanted -= usize::from(!is_wanted);
         is_wanted
     }
 
@@ -280,7 +279,7 @@ impl Connection {
 
     /// Whether answers are missing to commands whose callers have gone.
     pub(super) fn has_unwanted(&self) -> bool {
-        self.unwanted > 0
+        self.awaited > self.wanted
     }
 
     /// Sends commands. The caller reads this number of answers, and nobody waits for earlier ones.
@@ -295,7 +294,7 @@ impl Connection {
         self.stream.socket_mut().set_deadline(deadline);
         self.stream.write_all(commands)?;
         self.stream.flush()?;
-        (self.unwanted, self.awaited) = (unwanted, unwanted + answers);
+        (self.wanted, self.awaited) = (answers, unwanted + answers);
         self.silent_since.get_or_insert_with(time::now);
         Ok(())
     }
