@@ -163,6 +163,10 @@ impl Cancel {
     }
 
     /// Whether all that blocks is woken when it is set. If not, it has to be asked now and then.
+    #[allow(
+        dead_code,
+        reason = "engines with a server use it, which may be left out"
+    )]
     pub(crate) fn wakes(&self) -> bool {
         self.0.condition.is_none()
     }
