@@ -158,8 +158,9 @@ fn containers(script: &mut Script<'_>, sweep: Duration) {
     }
     script.keep(connection, sweep);
     let mut child = Writer::default();
-    script.ask(connection, 2, child.text("/used/child").int(-1));
+    // Before it is empty: a server may look for containers at any moment.
     script.look(connection, "/used");
+    script.ask(connection, 2, child.text("/used/child").int(-1));
     script.keep(connection, sweep);
     script.look(connection, "/unused");
 }
