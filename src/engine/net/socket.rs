@@ -32,6 +32,8 @@ const LONG: Duration = Duration::from_secs(60);
 enum Reads {
     /// It waits until the deadline.
     Wait,
+    /// The same. It sleeps, and a cancel closes the socket.
+    Sleep,
     /// It times out.
     TimeOut,
     /// It times out without looking: the last read took all that there was.
@@ -117,6 +119,12 @@ impl Socket {
         self.reads = Reads::Wait;
     }
 
+    /// The same, for a connection that is dropped when the deadline is cancelled: a read sleeps until then.
+    pub(crate) fn sleep_until(&mut self, deadline: &Deadline) {
+        self.set_deadline(deadline);
+        self.reads = Reads::Sleep;
+    }
+
     /// Until there is another deadline, a read takes what is there, and times out at once if there is nothing. After a
     /// read that took all, the next one looks at the socket only with `look_again`: so most calls need one system call.
     pub(crate) fn do_not_wait(&mut self, look_again: bool) {
@@ -130,17 +138,18 @@ impl Socket {
         self.socket.is_quiet(may_have_input)
     }
 
-    /// Closes the socket as soon as the deadline is cancelled, which ends a read that blocks until the deadline. `None`
-    /// if the read has to look at the deadline now and then.
+    /// Ends a read that sleeps when its deadline is cancelled. `None` if it has to look at the deadline now and then.
     fn close_on_cancel(&self) -> Option<Registration> {
-        let cancel = self.deadline.cancel().filter(|cancel| cancel.wakes())?;
+        let may_sleep = self.reads == Reads::Sleep && !self.deadline.is_moved();
+        let cancel = self.deadline.cancel();
+        let cancel = cancel.filter(|cancel| may_sleep && cancel.wakes())?;
         let (closer, cancelled) = (self.closer(), cancel.clone());
         let close = move || {
             if cancelled.is_set() {
                 closer.close();
             }
         };
-        (!self.deadline.is_moved()).then(|| cancel.on_set(Arc::new(close)))
+        Some(cancel.on_set(Arc::new(close)))
     }
 
     /// Sees to it that the next read blocks for no longer than until the deadline, of which `left` is left: for a tick,
@@ -307,7 +316,7 @@ mod tests {
     #[test]
     fn long_read_does_not_wake_each_few_milliseconds_and_ends_when_it_is_cancelled() {
         let ((mut socket, _peer), cancel) = (pair(), Cancel::default());
-        socket.set_deadline(&Deadline::after(LONG).or(&cancel));
+        socket.sleep_until(&Deadline::after(LONG).or(&cancel));
         let reader = thread::spawn(move || {
             let error = socket.read(&mut [0; 1]).unwrap_err();
             (error.kind(), socket.tick)

@@ -170,6 +170,11 @@ impl Connection {
         self.stream.socket_mut().set_deadline(deadline);
     }
 
+    /// The same, for news that may take long. After a cancel the connection is of no use.
+    pub(super) fn sleep_until(&mut self, deadline: &Deadline) {
+        self.stream.socket_mut().sleep_until(deadline);
+    }
+
     /// Whether anything came before the end of the connection.
     fn read(&mut self) -> Result<bool, HostFailure> {
         let mut buffer = [0; 8 << 10];

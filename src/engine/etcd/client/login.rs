@@ -238,7 +238,7 @@ impl Watch {
             return Err(Failure::Unreachable(cause.into()));
         }
         let trusted = SILENCE.saturating_sub(time::since(self.heard));
-        self.used.connection.wait_until(&until.within(trusted));
+        self.used.connection.sleep_until(&until.within(trusted));
         loop {
             let message = self.messages.next(&mut self.used.connection);
             if message.is_ok() {
