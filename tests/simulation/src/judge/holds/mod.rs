@@ -335,7 +335,12 @@ pub fn broke(of: &str, tokens: &[u64]) {
 /// What it had, or was perhaps given while nobody else had it, stays taken for a ttl.
 pub(super) fn died(process: Process, waited_for: &[String]) {
     let until = true_now() + plan().ttl.mul_f64(1.01);
-    for (text, name) in &mut *locked(&NAMES) {
+    let mut names = locked(&NAMES);
+    for name in waited_for {
+        // Nobody may have held it yet.
+        names.entry(name.clone()).or_default();
+    }
+    for (text, name) in &mut *names {
         // A guard that is dropped here would be released by a thread that isn't its own.
         let (gone, left): (Vec<Hold>, Vec<Hold>) = name
             .holds

@@ -206,7 +206,14 @@ impl Inside {
         self.transmit(connection, what);
     }
 
+    /// The rest of a message stays as it is: other bytes in the middle of it may be the name of another lock, and no
+    /// client can see that.
     fn garble(&mut self, connection: Connection, what: Arrival) {
+        let is_in_message = |link: &mut Link| link.is_in_message;
+        let is_rest = self.network.link(connection).is_some_and(is_in_message);
+        if is_rest && matches!(what, Arrival::AtHost(_)) {
+            return self.transmit(connection, what);
+        }
         let random = &mut self.network.random;
         let mut garbled = |packet| match packet {
             Packet::Bytes(bytes) => Packet::Bytes(bytes.iter().map(|_| random.u8(..)).collect()),

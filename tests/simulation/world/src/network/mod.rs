@@ -74,6 +74,8 @@ pub(crate) struct Link {
     pub(crate) end: Option<LinkEnd>,
     to_host: Way,
     to_client: Way,
+    /// The rest of a message follows, of which the host has been sent a piece.
+    is_in_message: bool,
     is_closed_here: bool,
     is_served: bool,
 }
@@ -179,6 +181,7 @@ impl Link {
             end: None,
             to_host: Way::default(),
             to_client: Way::default(),
+            is_in_message: false,
             is_closed_here: false,
             is_served: false,
         }
@@ -235,6 +238,9 @@ impl Inside {
         let most = self.piece(connection).unwrap_or(bytes.len());
         let sent = &bytes[..most.min(bytes.len())];
         self.transmit_message(connection, Arrival::AtHost(Packet::Bytes(sent.to_vec())));
+        if let Some(link) = self.network.link(connection) {
+            link.is_in_message = sent.len() < bytes.len();
+        }
         sent.len()
     }
 
