@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -67,13 +67,24 @@ pub fn stay_on_processor(number: usize) {
 /// A world that takes longer hangs: none takes a tenth of it.
 const LONGEST: Duration = Duration::from_secs(200);
 
-/// Kills a child that isn't over in time, and says whether it did. The end of `ends` tells that it is over.
+/// One world has failed, and no other is to be run.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+pub fn is_over() -> bool {
+    IS_OVER.load(Ordering::Relaxed)
+}
+
+/// Kills a child if it hangs, or if all is over. Returns whether it hung. The child has ended when `ends` is closed.
 fn watch(child: &mut Child, ends: &Receiver<()>) -> bool {
-    let hangs = ends.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout);
-    if hangs {
-        let _ = child.kill();
+    let began = Instant::now();
+    while ends.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+        let hangs = began.elapsed() > LONGEST;
+        if hangs || is_over() {
+            let _ = child.kill();
+            return hangs;
+        }
     }
-    hangs
+    false
 }
 
 /// Runs one, and prints its violations. `None`: it failed.
@@ -116,8 +127,13 @@ pub fn child(arguments: &[String]) -> Option<Told> {
 }
 
 impl Sum {
-    pub fn add(sum: &Mutex<Sum>, told: Option<&Told>, arguments: &[String]) {
+    pub fn add(sum: &Mutex<Sum>, told: Option<&Told>, arguments: &[String], options: &Options) {
         let mut sum = locked(sum);
+        let ends_all = told.is_none() && options.stops_at_first;
+        if ends_all && IS_OVER.swap(true, Ordering::Relaxed) {
+            // This one was killed, since another had failed.
+            return;
+        }
         sum.worlds += 1;
         match told {
             Some(told) => {
@@ -127,10 +143,6 @@ impl Sum {
             }
             None => sum.failed.push(arguments.join(" ")),
         }
-    }
-
-    pub fn has_failed(sum: &Mutex<Sum>) -> bool {
-        !locked(sum).failed.is_empty()
     }
 
     pub fn print(sum: &Mutex<Sum>, took: Duration) -> ExitCode {
@@ -164,7 +176,7 @@ pub fn many(options: &Options) -> ExitCode {
     let limit = options.seconds.map(Duration::from_secs);
     on_all(|| {
         let seed = next.fetch_add(1, Ordering::Relaxed);
-        if options.stops_at_first && Sum::has_failed(&sum) {
+        if is_over() {
             return false;
         }
         if seed >= last || limit.is_some_and(|limit| began.elapsed() >= limit) {
@@ -199,5 +211,5 @@ fn run_seed(seed: u64, options: &Options, sum: &Mutex<Sum>) {
             first = None;
         }
     }
-    Sum::add(sum, first.as_ref(), &arguments);
+    Sum::add(sum, first.as_ref(), &arguments, options);
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crosslock_world::Message;
 use fastrand::Rng;
 
-use crate::children::{Sum, child, on_all};
+use crate::children::{Sum, child, is_over, on_all};
 use crate::events::Event;
 use crate::plan::{Topology, all_replicas};
 use crate::runner::Options;
@@ -94,7 +94,7 @@ pub fn run(options: &Options) -> ExitCode {
     let mut all = Vec::new();
     for engine in &options.engines {
         let scenes = SCENES.iter().filter(|(scene, _)| is_played(scene, *engine));
-        all.extend(scenes.flat_map(|(scene, _)| faults_of(*engine, scene, &sum)));
+        all.extend(scenes.flat_map(|(scene, _)| faults_of(*engine, scene, options, &sum)));
     }
     let limit = options.seconds.map(Duration::from_secs);
     if limit.is_some() {
@@ -103,13 +103,12 @@ pub fn run(options: &Options) -> ExitCode {
     }
     let left = Mutex::new(all.into_iter().step_by(options.every.unwrap_or(1).max(1)));
     on_all(|| {
-        let is_over = limit.is_some_and(|limit| began.elapsed() >= limit)
-            || options.stops_at_first && Sum::has_failed(&sum);
+        let has_time = limit.is_none_or(|limit| began.elapsed() < limit);
         let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let Some(arguments) = next.filter(|_| !is_over) else {
+        let Some(arguments) = next.filter(|_| has_time && !is_over()) else {
             return false;
         };
-        Sum::add(&sum, child(&arguments).as_ref(), &arguments);
+        Sum::add(&sum, child(&arguments).as_ref(), &arguments, options);
         true
     });
     Sum::print(&sum, began.elapsed())
@@ -136,10 +135,15 @@ fn spread(all: &mut [Vec<String>]) {
 }
 
 /// Plays it as it is, and says how to play it with each fault of each of its messages.
-fn faults_of(engine: Topology, scene: &str, sum: &Mutex<Sum>) -> Vec<Vec<String>> {
+fn faults_of(
+    engine: Topology,
+    scene: &str,
+    options: &Options,
+    sum: &Mutex<Sum>,
+) -> Vec<Vec<String>> {
     let arguments = ["--scene", scene, "--engine", engine.name()].map(str::to_owned);
     let whole = child(&arguments);
-    Sum::add(sum, whole.as_ref(), &arguments);
+    Sum::add(sum, whole.as_ref(), &arguments, options);
     let messages = whole.map_or(0, |whole| whole.count("messages"));
     let faults = || FAULTS.iter().filter(|(_, fault)| fault.happens_on(engine));
     let all = (1..=messages)
