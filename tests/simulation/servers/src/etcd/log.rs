@@ -109,7 +109,7 @@ impl Etcd {
         let Some(first) = lasting.map(|(_, end)| *end).min() else {
             return;
         };
-        let rounds = first.as_micros().div_ceil(ROUND.as_micros());
+        let rounds = first.as_nanos().div_ceil(ROUND.as_nanos());
         let at = ROUND * u32::try_from(rounds).unwrap_or(u32::MAX);
         if self.ends_at.is_none_or(|before| at < before) {
             self.ends_at = Some(at);
