@@ -1,6 +1,6 @@
 //! The tokens of leases that an operator has broken.
 
-use std::ops::RangeInclusive;
+use std::ops::Range;
 use std::time::Duration;
 
 use super::{Kind, Name};
@@ -9,7 +9,7 @@ use crate::plan::Topology;
 
 /// By how much the next token on Redis is above that of a broken exclusive lease, if the server's clock is behind it:
 /// the break and the next grant each pass over the tokens that the broken lease may have been handed over with.
-const ABOVE_A_BROKEN_ONE: RangeInclusive<u64> = 4_098..=4_110;
+const ABOVE_A_BROKEN_ONE: (u64, u64) = (4_098, 4_110);
 
 /// The tokens of a lease, from its first on. On Redis only exclusive leases are handed over, with larger ones.
 fn tokens_of_a_lease(kind: Kind) -> u64 {
@@ -48,14 +48,21 @@ impl Name {
         broken.find(|(first, _)| is_its(*first)).map(|(_, at)| *at)
     }
 
-    /// Whether the largest token is ahead of the server's clock because of a break, and this one is between it and that
-    /// of the broken lease. A server grants such a token if it loses the counter within 5 ms after the break.
+    /// Whether the largest token is ahead of the server's clock because of breaks, and this one is between it and that of
+    /// a broken lease. A server grants such a token if it loses the counter within 5 ms after the break. Several breaks
+    /// add up.
     pub(super) fn passes_over(&self, token: u64) -> bool {
         let (last, _) = self.token;
-        let mut broken = self.broken.iter();
-        broken.any(|(first, _)| {
-            let is_next = ABOVE_A_BROKEN_ONE.contains(&last.saturating_sub(*first));
-            is_redis() && is_next && !is_shared(*first) && *first < token && token < last
-        })
+        let are_broken = |range: Range<u64>| {
+            let firsts = self.broken.iter().map(|(first, _)| *first);
+            firsts.filter(move |it| !is_shared(*it) && range.contains(it))
+        };
+        is_redis()
+            && token < last
+            && are_broken(0..token).any(|first| {
+                let count = are_broken(first..last).count() as u64;
+                let (least, most) = ABOVE_A_BROKEN_ONE;
+                (least..=most * count).contains(&(last - first))
+            })
     }
 }
