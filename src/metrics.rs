@@ -24,6 +24,8 @@
 //! Each series also has the label `namespace`, and the label `lock` if you give a function that returns it: see
 //! [`MetricsObserver::labelled`]. Names aren't labels by default, because a million names would be a million series.
 //!
+//! The first event of a lock begins its counters at zero, so that Prometheus sees them increase.
+//!
 //! [`Event`] defines exactly what counts.
 //!
 //! # Examples
@@ -51,6 +53,7 @@ use ::metrics::{
     gauge, histogram,
 };
 
+use crate::base::sys::{collections::HashSet, sync::Mutex};
 use crate::base::{Error, Event, LostReason, Observer};
 
 const WAIT: &str = "crosslock_wait_seconds";
@@ -81,6 +84,9 @@ const TASK_LATE: &str = "crosslock_task_late_seconds";
 #[derive(Default)]
 pub struct MetricsObserver {
     label: Option<Box<Labelling>>,
+    /// The labels of locks, and of delay queues, whose counters have begun.
+    locks: Mutex<HashSet<Vec<Label>>>,
+    queues: Mutex<HashSet<Vec<Label>>>,
 }
 
 type Labelling = dyn Fn(&str, &str) -> Option<SharedString> + Send + Sync;
@@ -135,7 +141,20 @@ impl MetricsObserver {
         };
         MetricsObserver {
             label: Some(Box::new(label)),
+            ..MetricsObserver::default()
         }
+    }
+
+    fn lock(&self, namespace: &str, name: &str) -> Series {
+        let lock = self.series(namespace, name);
+        lock.begin(&self.locks, &COUNTERS_OF_LOCKS);
+        lock
+    }
+
+    fn queue(&self, namespace: &str, name: &str) -> Series {
+        let queue = self.series(namespace, name);
+        queue.begin(&self.queues, &COUNTERS_OF_QUEUES);
+        queue
     }
 
     fn series(&self, namespace: &str, name: &str) -> Series {
@@ -152,7 +171,7 @@ impl Observer for MetricsObserver {
     #[allow(clippy::too_many_lines, reason = "a table")]
     fn event(&self, event: &Event<'_>) {
         match *event {
-            Event::Waiting { namespace, name } => self.series(namespace, name).add(WAITING, 1.0),
+            Event::Waiting { namespace, name } => self.lock(namespace, name).add(WAITING, 1.0),
             Event::Acquired {
                 namespace,
                 name,
@@ -161,7 +180,7 @@ impl Observer for MetricsObserver {
                 abandoned,
                 ..
             } => {
-                let series = self.series(namespace, name);
+                let series = self.lock(namespace, name);
                 series.acquired(waited, was_waiting, abandoned);
             }
             Event::GaveUp {
@@ -170,7 +189,7 @@ impl Observer for MetricsObserver {
                 error,
                 ..
             } => {
-                let series = self.series(namespace, name);
+                let series = self.lock(namespace, name);
                 series.add(WAITING, -1.0);
                 series.with("why", why(error)).count(GAVE_UP);
             }
@@ -179,7 +198,7 @@ impl Observer for MetricsObserver {
                 name,
                 held,
                 ..
-            } => self.series(namespace, name).ended(held),
+            } => self.lock(namespace, name).ended(held),
             Event::Lost {
                 namespace,
                 name,
@@ -187,25 +206,25 @@ impl Observer for MetricsObserver {
                 reason,
                 ..
             } => {
-                let series = self.series(namespace, name);
+                let series = self.lock(namespace, name);
                 series.ended(held);
                 series.with("reason", reason_label(reason)).count(LOST);
             }
             Event::RenewalFailed {
                 namespace, name, ..
-            } => self.series(namespace, name).count(RENEWALS_FAILED),
+            } => self.lock(namespace, name).count(RENEWALS_FAILED),
             Event::OutageBegan {
                 namespace, name, ..
-            } => self.series(namespace, name).count(OUTAGES),
+            } => self.lock(namespace, name).count(OUTAGES),
             Event::Broken {
                 namespace, name, ..
-            } => self.series(namespace, name).count(BROKEN),
+            } => self.lock(namespace, name).count(BROKEN),
             Event::TasksInserted {
                 namespace,
                 name,
                 tasks,
             } => self
-                .series(namespace, name)
+                .queue(namespace, name)
                 .count_many(TASKS_INSERTED, tasks),
             Event::TaskTaken {
                 namespace,
@@ -213,7 +232,7 @@ impl Observer for MetricsObserver {
                 late,
                 ..
             } => {
-                let series = self.series(namespace, name);
+                let series = self.queue(namespace, name);
                 series.count(TASKS_TAKEN);
                 series.record(TASK_LATE, late);
             }
@@ -223,7 +242,7 @@ impl Observer for MetricsObserver {
                 how,
                 ..
             } => self
-                .series(namespace, name)
+                .queue(namespace, name)
                 .with("how", how)
                 .count(TASKS_ENDED),
             Event::Renewed { .. } | Event::OutageEnded { .. } => {}
@@ -237,10 +256,57 @@ impl fmt::Debug for MetricsObserver {
     }
 }
 
+/// A counter, and the label that it has besides, with all its values.
+type Counter = (&'static str, &'static str, &'static [&'static str]);
+
+const COUNTERS_OF_LOCKS: [Counter; 7] = [
+    (ACQUIRED, "", &[]),
+    (ABANDONED, "", &[]),
+    (
+        LOST,
+        "reason",
+        &["expired", "not_owner", "broken", "closed"],
+    ),
+    (
+        GAVE_UP,
+        "why",
+        &["timeout", "attempts", "cancelled", "unavailable", "error"],
+    ),
+    (RENEWALS_FAILED, "", &[]),
+    (OUTAGES, "", &[]),
+    (BROKEN, "", &[]),
+];
+
+const COUNTERS_OF_QUEUES: [Counter; 3] = [
+    (TASKS_INSERTED, "", &[]),
+    (TASKS_TAKEN, "", &[]),
+    (TASKS_ENDED, "how", &["done", "retried", "buried"]),
+];
+
 /// The series of one lock, or of all that have its labels.
 struct Series(Vec<Label>);
 
 impl Series {
+    /// Makes its counters, all zero, unless they are in `begun`.
+    fn begin(&self, begun: &Mutex<HashSet<Vec<Label>>>, counters: &[Counter]) {
+        let mut begun = begun.lock();
+        if begun.contains(&self.0) {
+            return;
+        }
+        begun.insert(self.0.clone());
+        drop(begun);
+        for (name, label, values) in counters {
+            if values.is_empty() {
+                self.count_many(name, 0);
+            }
+            for value in *values {
+                Series(self.0.clone())
+                    .with(label, value)
+                    .count_many(name, 0);
+            }
+        }
+    }
+
     fn with(mut self, key: &'static str, value: &'static str) -> Self {
         self.0.push(Label::from_static_parts(key, value));
         self

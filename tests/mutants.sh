@@ -143,10 +143,19 @@ arguments_of() {
   esac
 }
 
+# The servers that tests/run.sh has downloaded, if no others are named or in the path.
+name_servers() {
+  local dir
+  dir="$(realpath "${CARGO_TARGET_DIR:-$PWD/target}")"
+  command -v etcd >/dev/null || export CROSSLOCK_TEST_ETCD="${CROSSLOCK_TEST_ETCD:-$dir/etcd/etcd}"
+  export CROSSLOCK_TEST_ZOOKEEPER="${CROSSLOCK_TEST_ZOOKEEPER:-$dir/zookeeper/jars}"
+}
+
 # Builds what tests of these mutants need, with all of them in the copy; then their tests one by one. The seconds are those of the
-# test, and for the first one those of the build, too. A build that fails finds nothing, nor does a test that doesn't end.
+# test, and for the first one those of the build, too. A build that fails finds nothing, nor does a test that doesn't end, or
+# that has no server.
 test_mutants() {
-  local name target test arguments verdict built=yes
+  local name target test arguments verdict
   SECONDS=0
   for name in "$@"; do patch_copy "$patches/$name.patch"; done
   for name in "$@"; do
@@ -159,6 +168,7 @@ test_mutants() {
     elif ! limit=10m cargo_in_copy test "${arguments[@]}" -- --exact "$test" >> "$work/$name.txt" 2>&1 &&
       grep -q '^test result: FAILED. 0 passed; 1 failed' "$work/$name.txt"; then
       verdict=found
+      if grep -q 'not found: run ./tests/run.sh' "$work/$name.txt"; then verdict="NO SERVER"; fi
     fi
     row "$name" "$(says "$name" breaks)" "$verdict" "$target $test" "$SECONDS"
     SECONDS=0
@@ -209,6 +219,7 @@ for name in "${chosen[@]}"; do
   esac
 done
 check "${all[@]}"
+name_servers
 copy_library
 for name in "${by_simulation[@]}"; do if [ "$name" = none ]; then simulate_unbroken; else simulate_mutant "$name"; fi; done
 test_all "${by_test[@]}"

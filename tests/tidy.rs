@@ -1,7 +1,9 @@
 //! Limits of style that a reviewer would otherwise have to count. `clippy.toml` limits the length of functions.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const LINES: usize = 400;
 const COLUMNS: usize = 120;
@@ -94,4 +96,41 @@ fn features_of_engines_are_known_to_engines_only() {
         },
         "ask the engine through the seam",
     );
+}
+
+/// The names of all programs of tests in the workspace.
+fn programs() -> BTreeSet<String> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
+    let output = cargo.output().expect("cargo runs").stdout;
+    let workspace: serde_json::Value = serde_json::from_slice(&output).expect("JSON");
+    let packages = workspace["packages"].as_array().into_iter().flatten();
+    let targets = packages.flat_map(|package| package["targets"].as_array());
+    let tests = targets
+        .flatten()
+        .filter(|target| target["kind"][0] == "test");
+    tests
+        .filter_map(|target| Some(target["name"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// The programs of tests that a workflow names.
+fn named_in(workflow: &str) -> BTreeSet<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.github/workflows");
+    let text = fs::read_to_string(path.join(workflow)).expect("the workflow is there");
+    let named = text.split("--test ").skip(1);
+    let named = named.filter_map(|rest| rest.split_whitespace().next());
+    // Lints have a pattern that fits all of them.
+    let named = named.filter(|name| *name != "'*'");
+    named.map(str::to_owned).collect()
+}
+
+#[test]
+fn workflows_run_each_program_of_tests() {
+    assert_eq!(named_in("pull-request.yml"), programs());
+    let missing: Vec<_> = named_in("nightly.yml")
+        .difference(&programs())
+        .cloned()
+        .collect();
+    assert!(missing.is_empty(), "nightly.yml names {missing:?}");
 }

@@ -15,7 +15,6 @@ const VARIABLE: &str = "CROSSLOCK_URL";
 pub(crate) struct Globals {
     url: String,
     /// Whether neither `--url` nor the variable gives a URL.
-    #[cfg(target_os = "linux")]
     pub(crate) is_default: bool,
     namespace: Option<String>,
     pub(crate) words: Words,
@@ -111,7 +110,6 @@ impl Globals {
         let unreadable = || Failure::usage(format!("invalid URL: {VARIABLE} isn't UTF-8"));
         Ok(Globals {
             url: url.map_err(|_| unreadable())?,
-            #[cfg(target_os = "linux")]
             is_default,
             namespace: text(matches, "namespace").map(str::to_owned),
             words,
@@ -137,7 +135,6 @@ impl Globals {
     }
 
     /// Whether no other process can see the locks.
-    #[cfg(target_os = "linux")]
     pub(crate) fn is_in_memory(&self) -> bool {
         let scheme = self.url().split(':').next();
         scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("memory"))
@@ -172,7 +169,6 @@ pub(crate) fn tell_private(words: Words) {
 }
 
 /// Whether another user of this host has a private directory too: the two might expect to exclude each other.
-#[cfg(target_os = "linux")]
 pub(crate) fn has_other_user() -> bool {
     let own = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir("/tmp").into_iter().flatten().flatten();

@@ -3,6 +3,10 @@
 //! Each verb is a module with its arguments and its work. All verbs use these: `args` has the common options, `time`
 //! parses and formats times, `status` has the exit statuses, `output` writes for people and programs, `table` aligns
 //! columns.
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "what only `run` uses, which is for Linux")
+)]
 
 use std::process::ExitCode;
 

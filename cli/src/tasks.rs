@@ -1,6 +1,6 @@
 //! `tasks`: shows the tasks of a delay queue, puts them back and removes them.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use clap::{Arg, ArgMatches, Command};
 use crosslock::{DelayQueue, TaskId, TaskInfo, TaskState};
@@ -227,14 +227,10 @@ fn name_of(state: TaskState) -> &'static str {
 }
 
 fn as_json(task: &TaskInfo<Value>) -> Value {
-    let due = task
-        .due
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
     json!({
         "id": task.id.as_str(),
         "state": name_of(task.state),
-        "due_ms": u64::try_from(due.as_millis()).unwrap_or(u64::MAX),
+        "due": time::moment(task.due),
         "attempt": task.attempt,
         "last_error": task.last_error,
         "value": task.value,

@@ -45,6 +45,10 @@ fn tasks_are_listed_and_shown() {
     let task = parsed(&buried.out);
     let seen = (&task["id"], &task["value"]["to"]);
     assert_eq!(seen, (&json!("gone"), &json!("ada")));
+    let due = task["due"]
+        .as_str()
+        .expect("a point in time, not a duration");
+    assert!(due.starts_with('2') && due.ends_with('Z'), "{due}");
     let shown = place.tool("tasks show mail later").ends(0).out;
     assert!(shown.starts_with("later: delayed, due 2"), "{shown}");
     place.tool("tasks show mail later nothing").ends(1);

@@ -83,6 +83,41 @@ fn losses_and_vain_waits_are_counted_by_their_reasons() {
     drop(guard);
 }
 
+/// A counter that appears with its first count has never increased, as Prometheus sees it.
+#[test]
+fn counters_begin_at_zero() {
+    const OF_LOCKS: &str = "abandoned_total renewals_failed_total outages_total broken_total \
+        lost_total:reason=expired lost_total:reason=not_owner lost_total:reason=broken lost_total:reason=closed \
+        gave_up_total:why=timeout gave_up_total:why=attempts gave_up_total:why=cancelled \
+        gave_up_total:why=unavailable gave_up_total:why=error";
+    #[cfg(feature = "delay")]
+    const OF_QUEUES: &str = "tasks_taken_total tasks_ended_total:how=done tasks_ended_total:how=retried \
+        tasks_ended_total:how=buried";
+    let locker = measured("m-zero", |builder| builder);
+    let is_zero = |counter: &str| {
+        let (name, label) = counter.split_once(':').unwrap_or((counter, ""));
+        let label = label.split_once('=');
+        let label = label.map(|(key, value)| format!(",{key}=\"{value}\""));
+        let labels = format!("namespace=\"m-zero\"{}", label.unwrap_or_default());
+        let series = format!("crosslock_{name}{{{labels}}} 0");
+        SERIES.render().lines().any(|line| line == series)
+    };
+    assert!(!OF_LOCKS.split(' ').any(is_zero));
+    drop(locker.lock("a").unwrap());
+    for counter in OF_LOCKS.split(' ') {
+        assert!(is_zero(counter), "{counter}");
+    }
+    #[cfg(feature = "delay")]
+    {
+        assert!(!OF_QUEUES.split(' ').any(is_zero));
+        let queue: crosslock::DelayQueue<u8> = locker.delay_queue("b").unwrap();
+        queue.insert(&1, Duration::ZERO).unwrap();
+        for counter in OF_QUEUES.split(' ') {
+            assert!(is_zero(counter), "{counter}");
+        }
+    }
+}
+
 #[test]
 fn function_labels_those_that_it_wants_to() {
     LazyLock::force(&SERIES);

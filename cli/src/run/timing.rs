@@ -37,14 +37,27 @@ impl Timing {
                 text(longest.longest_notice() - longest.margin()),
             ));
         }
-        let enough = Duration::from_secs(((kill_after + LONGEST_MARGIN) * 3 / 2).as_secs() + 1);
         Err(format!(
             "--ttl {} leaves no time for renewals before --kill-after {}: use --ttl {} or longer, \
              or a shorter --kill-after",
             text(ttl),
             text(kill_after),
-            text(enough.min(LONGEST)),
+            text(Timing::shortest_ttl(kill_after)),
         ))
+    }
+
+    /// The shortest ttl that leaves time for renewals, rounded up to what `text` shows.
+    fn shortest_ttl(kill_after: Duration) -> Duration {
+        let with = |margin: Duration| (kill_after + margin) * 10 / 7;
+        // The middle one is that of a margin of a tenth.
+        let shortest = with(SHORTEST_MARGIN).max(with(LONGEST_MARGIN).min(kill_after * 5 / 3));
+        let unit = match shortest.as_secs() {
+            0 => Duration::from_millis(1),
+            1..3600 => Duration::from_secs(1),
+            _ => Duration::from_secs(60),
+        };
+        let units = shortest.as_nanos().div_ceil(unit.as_nanos());
+        unit * u32::try_from(units).unwrap_or(u32::MAX)
     }
 
     /// A renewal is due when four fifths of the ttl are left. It gets a tenth of the ttl before the command has to
@@ -99,7 +112,10 @@ mod tests {
     #[test]
     fn command_may_take_as_long_to_stop_as_the_longest_ttl_allows() {
         const H: Duration = Duration::from_secs(3600);
-        for (kill_after, enough) in [(13 * H, "19 h 30 min"), (16 * H + 47 * 60 * S, "24 h")] {
+        for (kill_after, enough) in [
+            (13 * H, "18 h 35 min"),
+            (16 * H + 47 * 60 * S, "23 h 59 min"),
+        ] {
             let timing = Timing::new(None, kill_after).expect("it fits");
             assert_eq!(timing.ttl, LONGEST);
             let refused = Timing::new(Some(H), kill_after).expect_err("it is too short");
@@ -118,9 +134,19 @@ mod tests {
     }
 
     #[test]
-    fn ttl_too_short_for_the_command_to_stop_is_refused_with_one_that_is_enough() {
+    fn ttl_too_short_for_the_command_to_stop_is_refused_with_the_shortest_that_is_enough() {
         let refused = Timing::new(Some(5 * S), 5 * S).expect_err("it is too short");
-        assert!(refused.contains("use --ttl 10 s or longer"), "{refused}");
+        assert!(refused.contains("use --ttl 9 s or longer"), "{refused}");
+        for millis in (0..12_000).step_by(50) {
+            let (kill_after, unit) = (millis * MS, if millis < 599 { MS } else { S });
+            let shortest = Timing::shortest_ttl(kill_after);
+            let is_enough = |ttl| Timing::new(Some(ttl), kill_after).is_ok();
+            assert!(is_enough(shortest), "{shortest:?} for {kill_after:?}");
+            assert!(
+                !is_enough(shortest - unit),
+                "{shortest:?} for {kill_after:?}"
+            );
+        }
         assert!(Timing::new(Some(10 * S), 5 * S).is_ok());
         assert!(Timing::new(Some(S), 200 * MS).is_ok());
         assert!(Timing::new(Some(100 * MS), Duration::ZERO).is_err());

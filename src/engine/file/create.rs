@@ -70,8 +70,9 @@ fn create_file(root: &Dir, parent: &Dir, name: &OsStr) -> io::Result<()> {
 }
 
 /// Has a file hold this: all of it, or what it held before, also when this process crashes. What a crash has left of it
-/// before is replaced: there is one draft for each file.
-pub(super) fn replace_file(root: &Arc<Dir>, below: &Path, content: &[u8]) -> io::Result<()> {
+/// before is replaced: there is one draft for each file. A power cut may bring the old file back, until the directory
+/// that is returned is on the disk, too.
+pub(super) fn replace_file(root: &Arc<Dir>, below: &Path, content: &[u8]) -> io::Result<Arc<Dir>> {
     let dir = root.parent_of(below)?.ok_or(ErrorKind::NotFound)?;
     let mut draft = below.as_os_str().to_owned();
     draft.push("-draft");
@@ -92,7 +93,7 @@ pub(super) fn replace_file(root: &Arc<Dir>, below: &Path, content: &[u8]) -> io:
         // What failed before says more.
         let _ = dir.remove(draft);
     }
-    written
+    written.map(|()| dir)
 }
 
 pub(super) fn unless_missing(removed: io::Result<()>) -> io::Result<()> {

@@ -142,6 +142,16 @@ impl Dir {
         Ok(unlinkat(self, name.as_ref(), AtFlags::REMOVEDIR)?)
     }
 
+    /// Has the disk note which files it has under which names. A user who may not list it can't, nor can some file
+    /// systems.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        let synced = self.open_file(".", OFlags::RDONLY | OFlags::DIRECTORY, 0);
+        match synced.and_then(|dir| dir.sync_all()) {
+            Err(e) if is_any(&e, [Errno::ACCESS, Errno::INVAL]) => Ok(()),
+            synced => synced,
+        }
+    }
+
     /// What is in it.
     pub(super) fn entries(&self) -> io::Result<Vec<(OsString, FileType)>> {
         let mut found = Vec::new();
@@ -191,8 +201,12 @@ pub(super) fn is_link(error: &io::Error) -> bool {
 
 /// Whether no descriptor is left.
 pub(super) fn is_exhausted(error: &io::Error) -> bool {
-    let none_left = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
-    error.raw_os_error().is_some_and(|e| none_left.contains(&e))
+    is_any(error, [Errno::MFILE, Errno::NFILE])
+}
+
+fn is_any(error: &io::Error, of: [Errno; 2]) -> bool {
+    let of = of.map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|e| of.contains(&e))
 }
 
 pub(super) fn no_file() -> io::Error {

@@ -258,9 +258,9 @@ impl Values for &Files {
             check_size(value.len())?;
             replace_file(&root, &value_name(key), value)
         });
-        stored.map_err(|e| self.value_error(key, e))?;
+        let dir = stored.map_err(|e| self.value_error(key, e))?;
         self.tell_watches(key, true);
-        Ok(())
+        dir.sync().map_err(|e| self.value_error(key, e))
     }
 }
 

@@ -204,7 +204,7 @@ impl Files {
     /// Has a new file take the place of a journal that has become long. Those who have the old one open find that.
     fn shorten(&self, key: &Key, journal: &Journal) {
         let shortened = journal.shortened().and_then(|text| match text {
-            Some(text) => replace_file(&self.root.held()?, &queue_name(key), &text),
+            Some(text) => replace_file(&self.root.held()?, &queue_name(key), &text).map(drop),
             None => Ok(()),
         });
         if let Err(e) = shortened {

@@ -72,19 +72,34 @@ killed_at_every_call! {
     one_killed_by_strace_while_it_breaks_a_lock_hinders_nobody: "break", is_held: true;
 }
 
-#[test]
-fn draft_of_a_value_is_made_by_a_call_of_which_strace_shows_that_nobody_else_may_open_it() {
+/// The calls of a child that stores a value.
+fn calls_that_store() -> String {
     let (directory, elsewhere) = (temp_dir(), temp_dir());
     let log = elsewhere.path().join("log");
     let mut child = Traced::start("value", directory.path(), None, &log);
     child.tell("go");
     assert!(child.end());
     child.rest();
-    let log = fs::read_to_string(&log).unwrap();
+    fs::read_to_string(&log).unwrap()
+}
+
+#[test]
+fn draft_of_a_value_is_made_by_a_call_of_which_strace_shows_that_nobody_else_may_open_it() {
+    let calls = calls_that_store();
     let is_made = |line: &&str| line.contains(".value-draft") && line.contains("O_CREAT");
-    let made = log.lines().find(is_made).expect("it is made");
+    let made = calls.lines().find(is_made).expect("it is made");
     // Another thread's call may be shown before this one's end.
     assert!(made.contains(", 0600"), "{made}");
+}
+
+/// Otherwise a power cut may bring the old value back, although the lock was released.
+#[test]
+fn value_is_on_the_disk_under_its_name_before_its_lock_is_released_as_strace_shows() {
+    let calls = calls_that_store();
+    let is_named = |line: &&str| line.contains("rename") && line.contains(".value-draft");
+    let named = calls.lines().skip_while(|line| !is_named(line));
+    let mut before = named.take_while(|line| !line.contains("flock("));
+    assert!(before.any(|line| line.contains("fsync(")), "{calls}");
 }
 
 impl Play {

@@ -191,14 +191,17 @@ pub(crate) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
     use crate::base::sys::time;
 
     #[test]
     fn many_wakes_are_seen_together() {
         let waker = Waker::new().unwrap();
-        let (quiet, _writer) = socket2::Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
-        let quiet = Socket::of(quiet);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _writer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let quiet = Socket::of(listener.accept().unwrap().0.into());
         let long = Duration::from_secs(600);
         for connection in [None, Some(&quiet)] {
             (0..100_000).for_each(|_| waker.wake());
