@@ -289,7 +289,10 @@ struct Series(Vec<Label>);
 impl Series {
     /// Makes its counters, all zero, unless they are in `begun`.
     fn begin(&self, begun: &Mutex<HashSet<Vec<Label>>>, counters: &[Counter]) {
-        let mut begun = begun.lock();
+        // Whoever has it locked may be a thread that a forked child doesn't have. The next event begins them, then.
+        let Some(mut begun) = begun.try_lock() else {
+            return;
+        };
         if begun.contains(&self.0) {
             return;
         }
