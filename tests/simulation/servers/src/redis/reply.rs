@@ -1,6 +1,8 @@
 //! What a server answers, and what it is sent: the second version of Redis's protocol.
 
 use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::Write as _;
 
 use super::numbers::strict;
 
@@ -59,21 +61,21 @@ impl Reply {
     }
 
     fn write(&self, bytes: &mut Vec<u8>) {
-        let mut line = |mark: char, text: &str| {
-            bytes.extend_from_slice(format!("{mark}{text}\r\n").as_bytes());
+        let mut line = |mark: char, text: &dyn Display| {
+            write!(bytes, "{mark}{text}\r\n").expect("a vector takes all");
         };
         match self {
-            Reply::Int(number) => line(':', &number.to_string()),
+            Reply::Int(number) => line(':', number),
             Reply::Text(text) => {
-                line('$', &text.len().to_string());
+                line('$', &text.len());
                 bytes.extend_from_slice(text);
                 bytes.extend_from_slice(b"\r\n");
             }
-            Reply::Nil => line('$', "-1"),
+            Reply::Nil => line('$', &"-1"),
             Reply::Status(text) => line('+', text),
             Reply::Error(text) => line('-', &text.replace(['\r', '\n'], " ")),
             Reply::List(parts) => {
-                line('*', &parts.len().to_string());
+                line('*', &parts.len());
                 parts.iter().for_each(|part| part.write(bytes));
             }
             Reply::Several(parts) => parts.iter().for_each(|part| part.write(bytes)),

@@ -38,6 +38,8 @@ impl Scripts {
     fn try_new() -> mlua::Result<Self> {
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
+        // Scripts need so little memory that it may grow tenfold between two collections.
+        lua.gc_set_pause(1_000);
         lua.set_app_data(Lent::default());
         let call = lua.create_function(call)?;
         let digest = lua.create_function(|_, text: mlua::String| Ok(digest(&text.as_bytes())))?;
