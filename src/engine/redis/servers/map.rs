@@ -180,10 +180,10 @@ impl Map {
                 .nodes
                 .iter()
                 .position(|node| is_at(node, &range.master));
-            let mut slots = usize::from(range.first)..=usize::from(range.last);
-            slots.any(|slot| {
-                self.epochs[slot] <= range.epoch && place != Some(usize::from(self.slots[slot]))
-            })
+            let slots = usize::from(range.first)..=usize::from(range.last);
+            let known = self.slots[slots.clone()].iter().zip(&self.epochs[slots]);
+            let mut others = known.filter(|(at, _)| place != Some(usize::from(**at)));
+            others.any(|(_, epoch)| *epoch <= range.epoch)
         })
     }
 
@@ -223,9 +223,11 @@ impl Map {
             }
         }
         self.nodes = kept;
-        self.importers.forget(&retired);
-        for slot in &mut self.slots {
-            *slot = places.get(usize::from(*slot)).copied().unwrap_or(NOBODY);
+        if !retired.is_empty() {
+            self.importers.forget(&retired);
+            for slot in &mut self.slots {
+                *slot = places.get(usize::from(*slot)).copied().unwrap_or(NOBODY);
+            }
         }
         for other in others {
             let _ = self.place(other);

@@ -48,9 +48,9 @@ impl Name {
         broken.find(|(first, _)| is_its(*first)).map(|(_, at)| *at)
     }
 
-    /// Whether the largest token is ahead of the server's clock because of breaks, and this one is between it and that of
-    /// a broken lease. A server grants such a token if it loses the counter within 5 ms after the break. Several breaks
-    /// add up.
+    /// Whether the largest token is ahead of the server's clock because of breaks, and this one is between it and that
+    /// of a broken lease. A server grants such a token if it loses the counter within 5 ms after the break. Several
+    /// breaks add up.
     pub(super) fn passes_over(&self, token: u64) -> bool {
         let (last, _) = self.token;
         let are_broken = |range: Range<u64>| {
