@@ -90,7 +90,9 @@ impl Worker {
             return Ok(());
         };
         let ticket: LeaseTicket = one.secret.parse()?;
+        let call = judge::began(&one.name, None);
         let adopted = self.locker.adopt(&ticket);
+        judge::ended(call, false);
         record(&format!(
             "adopts {}: {:?}",
             one.name,

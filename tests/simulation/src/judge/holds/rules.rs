@@ -116,7 +116,8 @@ pub(super) fn judge_token(name: &str, hold: &Hold, call: Option<Call>) {
 
 /// Who holds it next finds it abandoned by who died or panicked, and by nobody else.
 pub(super) fn judge_abandoned(name: &str, hold: &Hold, is_alone: bool) {
-    if hold.kind != Kind::Exclusive {
+    // One that was broken before its call had returned isn't behind the last one.
+    if hold.kind != Kind::Exclusive || hold.broken.is_some() {
         return;
     }
     let known = with(name, |name| {
@@ -158,8 +159,9 @@ pub(super) fn judge_idle(name: &str, call: Call) {
     let began = first.map_or(call.began, |first| first.min(call.began));
     let idle = true_now().saturating_sub(free_since.max(began));
     let waits_for_others = plan().does(Step::All) && name.starts_with("lock");
-    // One that is closed while it waits isn't known to wait.
-    let is_unsure = !plan().is_calm() && name.starts_with("closed");
+    // One that is closed while it waits isn't known to wait. If the first waiter of a kept lock dies, the next one looks
+    // after a while.
+    let is_unsure = ["closed", "least"].iter().any(|it| name.starts_with(it)) && !plan().is_calm();
     // A few round trips, of threads that others go before. Replicas that were given all data confirm nothing for a
     // second.
     let most = Duration::from_millis(match plan().topology {
