@@ -159,8 +159,8 @@ pub(super) fn judge_idle(name: &str, call: Call) {
     let began = first.map_or(call.began, |first| first.min(call.began));
     let idle = true_now().saturating_sub(free_since.max(began));
     let waits_for_others = plan().does(Step::All) && name.starts_with("lock");
-    // One that is closed while it waits isn't known to wait. If the first waiter of a kept lock dies, the next one looks
-    // after a while.
+    // One that is closed while it waits isn't known to wait. If the first waiter of a kept lock dies, the next one
+    // looks after a while.
     let is_unsure = ["closed", "least"].iter().any(|it| name.starts_with(it)) && !plan().is_calm();
     // A few round trips, of threads that others go before. Replicas that were given all data confirm nothing for a
     // second.
