@@ -315,7 +315,11 @@ impl Group {
         if fault == "lag" {
             let lag = Duration::from_millis(io.random.u64(LAG));
             self.lag_until[at] = io.now + lag;
-        } else if self.is_at_work(at) && !self.nodes[at].state.keys.is_copy {
+            return;
+        }
+        // What a master lacks for a while comes back though it is a replica then.
+        let is_its = fault == "full" || !self.nodes[at].state.keys.is_copy;
+        if is_its && self.is_at_work(at) {
             self.nodes[at].suffer(fault, io.random);
         }
     }
