@@ -55,6 +55,8 @@ pub(crate) struct Topology {
 struct Lookup {
     /// When the last one began.
     began: Option<Instant>,
+    /// Whether there was no thread for it.
+    lacked_thread: bool,
     /// Its end is that of this channel, also if it panics.
     running: Option<Receiver<Infallible>>,
     /// Answers that are still to come from slower sentinels. Dropping them closes the connections to these sentinels.
@@ -268,9 +270,11 @@ impl Topology {
         let now = time::now();
         match (lookup.began, lookup.running()) {
             (Some(began), Some(running)) => return Step::Runs(began, running),
-            (Some(began), None) if now < began + apart => {
-                return Step::NotDue(began + apart - now);
-            }
+            // Nobody waits for a thread: a renewal has no time for that.
+            (Some(began), None) if now < began + apart => match lookup.lacked_thread {
+                true => return Step::Fails,
+                false => return Step::NotDue(began + apart - now),
+            },
             _ => {}
         }
         let (ended, end) = bounded(0);
@@ -283,7 +287,9 @@ impl Topology {
         };
         // So that none is tried at once again, whether or not there is a thread.
         lookup.began = Some(now);
-        if let Err(e) = sys::spawn("crosslock-lookup", look_up) {
+        let started = sys::spawn("crosslock-lookup", look_up);
+        lookup.lacked_thread = started.is_err();
+        if let Err(e) = started {
             log::warn!("can't start a thread that looks servers up: {e}");
             return Step::Fails;
         }
