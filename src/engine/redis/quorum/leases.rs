@@ -41,8 +41,12 @@ impl<'a> Held<'a> {
     fn changed(self, change: Change<'_>) -> Changed {
         // Those are found that have lost it, and asked again; or that have it now, and are to give it back.
         let is_for_all = matches!(change, Change::Renew | Change::Adopt { .. }) || leaves(change);
+        // Without the line's server the lock isn't free.
+        let line = matches!(change, Change::Release(_)).then(|| self.quorum.line());
         let call = || self.quorum.scripts().changing(self.request, change);
-        self.sent(call, change, |votes| !is_for_all && votes.is_decided())
+        self.sent(call, change, |votes| {
+            !is_for_all && votes.is_decided() && line.is_none_or(|line| votes.has_heard(line))
+        })
     }
 
     /// Raises the counters of all that have the lease to a token.

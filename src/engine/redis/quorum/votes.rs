@@ -39,6 +39,12 @@ impl<Y, N> Votes<Y, N> {
         self.yes.len() + self.no.len() + self.abstained
     }
 
+    /// Whether a server has answered or failed. One that abstains isn't the line's.
+    pub(super) fn has_heard(&self, server: usize) -> bool {
+        let failed = self.failed.iter().any(|(at, _)| *at == server);
+        failed || self.yes_of(server).is_some() || self.no.iter().any(|(at, _)| *at == server)
+    }
+
     /// Whether each has answered or failed.
     pub(super) fn is_complete(&self) -> bool {
         self.answered() + self.failed.len() >= self.of
