@@ -122,6 +122,25 @@ impl Group {
         master.is_some_and(|master| link.is_up && self.has(master) == self.has(copy))
     }
 
+    /// Whether all copies of a master have what it has, and get at once what it writes.
+    pub(super) fn copies_are_in_step(&self, master: Host, now: Duration) -> bool {
+        let lags = |host: Host| self.lag_until[host] > now;
+        let mut copies = self.followers(master);
+        !lags(master) && copies.all(|copy| self.is_in_step(copy) && !lags(copy))
+    }
+
+    /// Copies that were in step get what their master has just written.
+    pub(super) fn copy_at_once(&mut self, master: Host) {
+        let records = std::mem::take(&mut self.nodes[master].records);
+        for copy in self.followers(master) {
+            records
+                .iter()
+                .for_each(|record| self.nodes[copy].apply(record));
+            let end = self.nodes[copy].state.offset;
+            self.nodes[master].acks.insert(copy, end);
+        }
+    }
+
     pub(super) fn is_sound(&self) -> bool {
         self.hosts.iter().all(|host| host.is_there())
     }

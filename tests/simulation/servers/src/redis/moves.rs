@@ -87,6 +87,10 @@ impl Move {
             self.due = io.now + AGAIN;
             return true;
         }
+        if self.step == Step::Keys && !group.copies_are_in_step(self.to, io.now) {
+            self.due = io.now + AGAIN;
+            return true;
+        }
         let range = if io.random.u8(..10) == 0 { LONG } else { STEP };
         self.due = io.now + Duration::from_micros(io.random.u64(range));
         self.step = self.carry_out(group, gossip);
@@ -123,7 +127,8 @@ impl Move {
         }
     }
 
-    /// Moves a key, if there is one still.
+    /// Moves a key, if there is one still. The replicas of its new node have it at once: no client waits for them, so it
+    /// would be lost if that node died just then.
     fn move_key(&self, group: &mut Group) -> bool {
         let keys = &mut group.nodes[self.from].state.keys;
         let found = keys.iter().find(|(key, _)| slot_of(key) == self.slot);
@@ -137,6 +142,7 @@ impl Move {
         keys.written(&key);
         group.nodes[self.from].commit();
         group.nodes[self.to].commit();
+        group.copy_at_once(self.to);
         true
     }
 }
