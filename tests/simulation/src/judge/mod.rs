@@ -20,7 +20,7 @@ pub use holds::{
     not_before, passed_on, unreleased,
 };
 pub use values::{peeked, peeking, reached, read, stored, stores, storing};
-pub use waits::{Call, began, began_shared, ended};
+pub use waits::{Call, began, began_shared, ended, refused};
 
 use crate::plan::{Plan, Topology};
 

@@ -1,14 +1,15 @@
 //! Calls that wait for a lock: who came first, and how long nobody had it meanwhile.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use crosslock::Prefer;
 use crosslock_world::{Process, current, true_now, violation};
 
-use super::holds::{exclusive_ends, is_being_broken};
+use super::holds::{exclusive_ends, is_being_broken, is_free_since};
 use super::{locked, number, plan};
-use crate::plan::Topology;
+use crate::plan::{Step, Topology};
 
 /// A call that asks for a lock.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,9 @@ struct Waiting {
 }
 
 static WAITING: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
+
+/// When the last call for a name ended without it.
+static IN_VAIN: Mutex<BTreeMap<String, Duration>> = Mutex::new(BTreeMap::new());
 
 /// A call begins that asks for one name alone.
 pub fn began(name: &str, timeout: Option<Duration>) -> Call {
@@ -64,6 +68,9 @@ pub fn ended(call: Call, has_it: bool) {
     };
     let own = waiting.remove(at);
     let now = true_now();
+    if !has_it {
+        locked(&IN_VAIN).insert(own.name.clone(), now);
+    }
     let mut others = waiting.iter().filter(|one| {
         one.name == own.name && one.until.is_none_or(|until| now < until) && !one.may_be_anew
     });
@@ -80,6 +87,26 @@ pub fn ended(call: Call, has_it: bool) {
     {
         violation(text);
     }
+}
+
+/// A try has ended and found the lock taken. Somebody has had it since the try began, or has asked for it since it was
+/// released.
+pub fn refused(call: Call) {
+    let waiting = locked(&WAITING);
+    let own = waiting.iter().find(|one| one.id == call.id);
+    let name = own.map_or_else(String::new, |own| own.name.clone());
+    let is_alone = waiting
+        .iter()
+        .all(|one| one.name != name || one.id == call.id);
+    drop(waiting);
+    let in_vain = locked(&IN_VAIN).get(&name).copied().unwrap_or_default();
+    let is_free = is_free_since(&name, in_vain..call.began);
+    // Who asks for several names isn't known to ask.
+    let may_judge = plan().is_calm() && !plan().does(Step::All);
+    if may_judge && is_alone && is_free {
+        violation(format!("{name} was free, and a try found it taken"));
+    }
+    ended(call, false);
 }
 
 impl Waiting {

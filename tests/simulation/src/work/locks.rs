@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use crosslock::{CancelToken, Error, LockGuard, Result};
-use crosslock_world::{record, spawn, time, true_now, violation};
+use crosslock_world::{record, spawn, time, true_now, uninterrupted, violation};
 
-use super::{Worker, owned};
+use super::{Worker, in_time, owned};
 use crate::judge::{self, Kind};
 use crate::plan::{Busy, Topology};
 
@@ -26,11 +26,22 @@ impl Worker {
         // It asks once, and a server that hangs is waited for. To connect, and to find the server, it asks, too.
         let questions = if self.plan.is_calm() { 1 } else { 10 };
         let most = self.plan.io_timeout * questions;
-        let held = self.ask(&name, Some(most), |locker| locker.try_lock(&name))?;
-        let Some(held) = held else {
+        let call = judge::began(&name, Some(most));
+        let held = in_time(most, || self.bounded(most, |locker| locker.try_lock(&name)));
+        let Some(held) = uninterrupted(|| match held {
+            Ok(None) => {
+                judge::refused(call);
+                Ok(None)
+            }
+            held => {
+                judge::ended(call, held.is_ok());
+                held
+            }
+        })?
+        else {
             return Ok(());
         };
-        let guard = self.hold(&[&name], Kind::Exclusive, held);
+        let guard = self.hold(&[&name], Kind::Exclusive, (held, call));
         self.release(&[&name], guard, LockGuard::unlock)
     }
 

@@ -4,6 +4,7 @@ mod broken;
 mod rules;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -277,6 +278,14 @@ pub fn abandoned(name: &str, is_abandoned: Option<bool>) {
 /// When one that held it alone ended; and the same of the last one, if its process can't have handed it over.
 pub(super) fn exclusive_ends(name: &str) -> (Duration, Duration) {
     with(name, |name| name.exclusive_ends)
+}
+
+/// Whether the last release of it ended then, and nobody has held it since.
+pub(super) fn is_free_since(name: &str, then: Range<Duration>) -> bool {
+    with(name, |name| {
+        let is_free = name.holds.is_empty() && name.leaving.is_empty();
+        is_free && then.start < name.free_since && name.free_since < then.end
+    })
 }
 
 pub(super) fn is_being_broken(name: &str) -> bool {
