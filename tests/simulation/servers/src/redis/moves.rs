@@ -127,8 +127,8 @@ impl Move {
         }
     }
 
-    /// Moves a key, if there is one still. The replicas of its new node have it at once: no client waits for them, so it
-    /// would be lost if that node died just then.
+    /// Moves a key, if there is one still. The replicas of its new node have it at once: no client waits for them, so
+    /// it would be lost if that node died just then.
     fn move_key(&self, group: &mut Group) -> bool {
         let keys = &mut group.nodes[self.from].state.keys;
         let found = keys.iter().find(|(key, _)| slot_of(key) == self.slot);
