@@ -72,6 +72,8 @@ impl<'a> Held<'a> {
             Err(error) => Err(Failure::Other(error.to_string().into())),
         };
         let (quorum, mut votes) = (self.quorum, self.quorum.no_votes());
+        votes.is_line_last =
+            matches!(change, Change::Release(_)) && quorum.contended.has(self.request.claim);
         quorum.poll(&mut votes, self.deadline, |_| call(), meaning, is_enough);
         votes
     }
@@ -142,6 +144,7 @@ impl<'a> Held<'a> {
         let call = |at| may_have(at).then(release).flatten();
         let meaning = |reply: Reply| Ok(if reply.repeated { Err(()) } else { Ok(()) });
         let (quorum, mut votes) = (self.quorum, self.quorum.no_votes());
+        votes.is_line_last = true;
         let asked = (0..quorum.nodes.len()).filter(|at| may_have(*at)).count();
         let is_enough = |votes: &Votes<(), ()>| votes.yes.len() == asked;
         quorum.poll(&mut votes, self.deadline, call, meaning, is_enough);

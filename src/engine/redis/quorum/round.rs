@@ -56,11 +56,12 @@ struct Flight<'a, C> {
 }
 
 impl Quorum {
-    /// Sends each server its call, the first of them last. `hear` is told what each says, and says itself whether that
+    /// Sends each server its call, in that order of the servers. `hear` is told what each says, and says itself whether that
     /// is enough. What takes something back goes out to all that can be reached before that.
     pub(super) fn round<C: Command>(
         &self,
         calls: &[Option<C>],
+        order: Vec<usize>,
         deadline: &Deadline,
         mut hear: impl FnMut(usize, Said) -> bool,
     ) {
@@ -75,7 +76,7 @@ impl Quorum {
             repeated: Vec::new(),
             said: Vec::new(),
         };
-        (0..calls.len()).rev().for_each(|at| round.begin(at));
+        order.into_iter().for_each(|at| round.begin(at));
         let goes_to_all = calls.iter().flatten().any(takes_back);
         let (mut heard, mut is_enough, mut is_last_look) = (0, false, false);
         loop {

@@ -16,6 +16,8 @@ pub(super) struct Votes<Y, N> {
     /// How many say no that were started a short while ago: it may be lost there, and nowhere else.
     pub(super) abstained: usize,
     pub(super) failed: Vec<(usize, Failed<Failure>)>,
+    /// Whether the line's server is asked behind the others: an owner that it lets in finds the lock free there.
+    pub(super) is_line_last: bool,
 }
 
 impl<Y, N> Votes<Y, N> {
@@ -64,7 +66,15 @@ impl Quorum {
             no: Vec::new(),
             abstained: 0,
             failed: Vec::new(),
+            is_line_last: false,
         }
+    }
+
+    fn order(&self, is_line_last: bool) -> Vec<usize> {
+        let line = self.line();
+        let mut all: Vec<_> = (0..self.nodes.len()).collect();
+        all.sort_by_key(|at| (*at == line) == is_line_last);
+        all
     }
 
     /// Sends each server what `call` has for it, and adds what it says to the votes, until they are enough. `meaning`
@@ -78,7 +88,8 @@ impl Quorum {
         is_enough: impl Fn(&Votes<Y, N>) -> bool,
     ) {
         let calls: Vec<_> = (0..self.nodes.len()).map(call).collect();
-        self.round(&calls, deadline, |at, said| {
+        let order = self.order(votes.is_line_last);
+        self.round(&calls, order, deadline, |at, said| {
             match said.and_then(|reply| meaning(reply).map_err(Failed::sent)) {
                 Ok(Ok(yes)) => votes.yes.push((at, yes)),
                 Ok(Err(_)) if !self.nodes[at].votes() => votes.abstained += 1,
