@@ -88,6 +88,8 @@ pub fn simulate(plan: &Plan, scene: Option<&Scene>) -> Outcome {
             woken_early: plan.preempted / 10.0,
         },
         most: MOST,
+        // Several times what any world has taken.
+        most_decisions: (plan.rounds as u64 * 40_000).max(4_000_000),
     };
     let (mut simulated, mut sent) = (Duration::ZERO, 0);
     let end = run(settings, || {

@@ -25,9 +25,6 @@ thread_local! {
     static UNINTERRUPTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Several times what any world has taken.
-const MOST_DECISIONS: u64 = 4_000_000;
-
 /// What a world begins with.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -35,6 +32,8 @@ pub struct Settings {
     pub chances: Chances,
     /// When the world ends at the latest, by its own time.
     pub most: Duration,
+    /// How often a thread is chosen until it counts as stuck.
+    pub most_decisions: u64,
 }
 
 /// How often something happens where a thread could go on: at each lock and each message of a channel.
@@ -306,7 +305,7 @@ impl Inside {
             while let Some(event) = self.events.pop_until(self.now) {
                 self.happen(event);
             }
-            if self.history.decisions() > MOST_DECISIONS {
+            if self.history.decisions() > self.settings.most_decisions {
                 let text = "threads run on and on, and the world doesn't come to its end";
                 self.history.stuck(text, self.now);
             }
