@@ -15,6 +15,8 @@ pub(super) struct Watched<'a> {
     watch: Box<dyn Watch>,
     /// Whether a change was seen that the watch may still tell of.
     is_ahead: bool,
+    /// Whether a wait has ended with a change.
+    has_told: bool,
 }
 
 /// After so long without a word the value is looked at: a message may be lost, as that of a process which is killed
@@ -29,6 +31,7 @@ impl<'a> Watched<'a> {
             key,
             watch,
             is_ahead: false,
+            has_told: false,
         })
     }
 
@@ -41,11 +44,16 @@ impl<'a> Watched<'a> {
         until: &Deadline,
     ) -> Result<()> {
         let until = until.clone().or(self.calls.ended_by);
+        // A removal needs no lock. A lease that was passed on within the process may have been granted before the
+        // removal that has ended the last wait, and still show the removed value.
+        let mut may_be_old = std::mem::replace(&mut self.has_told, true);
         while !until.is_over() {
-            let is_told = self.changed(&until)?;
-            let is_old = is_told && std::mem::take(&mut self.is_ahead);
-            if is_told && !is_own && !is_old {
-                break;
+            if !std::mem::take(&mut may_be_old) {
+                let is_told = self.changed(&until)?;
+                let is_old = is_told && std::mem::take(&mut self.is_ahead);
+                if is_told && !is_own && !is_old {
+                    break;
+                }
             }
             if self.load(&until)?.as_deref() != seen {
                 self.is_ahead = true;
