@@ -48,12 +48,10 @@ impl<'a> Watched<'a> {
         // removal that has ended the last wait, and still show the removed value.
         let mut may_be_old = std::mem::replace(&mut self.has_told, true);
         while !until.is_over() {
-            if !std::mem::take(&mut may_be_old) {
-                let is_told = self.changed(&until)?;
-                let is_old = is_told && std::mem::take(&mut self.is_ahead);
-                if is_told && !is_own && !is_old {
-                    break;
-                }
+            let is_told = !std::mem::take(&mut may_be_old) && self.changed(&until)?;
+            let is_old = is_told && std::mem::take(&mut self.is_ahead);
+            if is_told && !is_own && !is_old {
+                break;
             }
             if self.load(&until)?.as_deref() != seen {
                 self.is_ahead = true;

@@ -56,8 +56,8 @@ struct Flight<'a, C> {
 }
 
 impl Quorum {
-    /// Sends each server its call, in that order of the servers. `hear` is told what each says, and says itself whether that
-    /// is enough. What takes something back goes out to all that can be reached before that.
+    /// Sends each server its call, in that order of the servers. `hear` is told what each says, and says itself whether
+    /// that is enough. What takes something back goes out to all that can be reached before that.
     pub(super) fn round<C: Command>(
         &self,
         calls: &[Option<C>],
