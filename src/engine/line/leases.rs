@@ -31,6 +31,9 @@ pub(crate) trait LineLeases: LineStore {
     /// An earlier request, whose answer was lost, has made these entries the owner's: it has them from now on. False
     /// if it can't.
     fn resume(&self, request: Request<'_>, entries: &[Entry], deadline: &Deadline) -> Result<bool>;
+
+    /// The owner's lease is to be adopted. A store that ends leases itself keeps it for a ttl from now.
+    fn give_away(&self, _request: Request<'_>) {}
 }
 
 /// What is done at once to entries of one owner.

@@ -48,7 +48,10 @@ impl<S: LineLeases + LineOperators> Engine for LineEngine<S> {
             Change::Adopt { from, last_used } => {
                 leases::adopt(store, request, (from, last_used), deadline)
             }
-            Change::GiveAway => Ok(Outcome::DONE),
+            Change::GiveAway => {
+                store.give_away(request);
+                Ok(Outcome::DONE)
+            }
         }
     }
 

@@ -82,6 +82,11 @@ impl LineLeases for ZooKeeperStore {
         self.0
             .told(Some(request.key()), self.0.again(deadline, resume))
     }
+
+    fn give_away(&self, request: Request<'_>) {
+        let until = self.0.clock.now().plus(request.ttl);
+        self.0.owners.given_away(request.owner, until);
+    }
 }
 
 /// One commit on its way.

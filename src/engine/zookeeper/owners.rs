@@ -123,6 +123,12 @@ impl Owners {
         renewed.flatten().is_some()
     }
 
+    /// Nobody here holds its lock any more, and another process is to adopt it: its nodes stay until then. What is
+    /// left of the lease may be much less than a ttl, because the proof of a renewal is up to two and a half ticks old.
+    pub(super) fn given_away(&self, owner: &Owner, until: BootInstant) {
+        self.change(owner, |nodes| nodes.until = Some(until));
+    }
+
     /// Whether its nodes are to be watched anew.
     pub(super) fn is_unwatched(&self, owner: &Owner) -> bool {
         let is_unwatched = |nodes: &mut Nodes| nodes.watchers.is_empty() && !nodes.is_deleting;
@@ -288,5 +294,17 @@ mod tests {
         assert!(!owners.renewed(&owner, 2, BootInstant::MAX));
         assert!(owners.renewed(&owner, 1, BootInstant::START));
         assert_eq!(owners.take_overdue(BootInstant::START).len(), 1);
+    }
+
+    #[test]
+    fn lease_that_was_given_away_stays_for_a_ttl() {
+        let (owners, owner) = (Owners::default(), Owner::new());
+        let until = BootInstant::START.plus(std::time::Duration::from_secs(1));
+        owners.asks(&owner, 1);
+        owners.has(&owner, vec!["/a".to_owned()]);
+        owners.let_in(&owner, BootInstant::START, Vec::new());
+        owners.given_away(&owner, until);
+        assert!(owners.take_overdue(BootInstant::START).is_empty());
+        assert_eq!(owners.take_overdue(until).len(), 1);
     }
 }
