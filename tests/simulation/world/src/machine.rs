@@ -42,6 +42,10 @@ impl Machines {
         &self.0[of.0].name
     }
 
+    pub(crate) fn is_asleep(&self, machine: Machine) -> bool {
+        self.0[machine.0].asleep_since.is_some()
+    }
+
     pub(crate) fn boot(&self, of: Machine, now: Nanos) -> Nanos {
         let clocks = &self.0[of.0];
         clocks.booted + local(now, clocks.fast)

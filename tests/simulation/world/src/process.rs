@@ -67,13 +67,19 @@ pub(crate) fn first(inside: &mut Inside) -> usize {
     inside.processes.add(machine, "first")
 }
 
-/// Starts a process.
+/// Starts a process. On a machine that is suspended it begins when that goes on.
 ///
 /// # Panics
 ///
 /// Where the system has no thread for it.
 pub fn add_process(machine: Machine, name: &str, main: impl FnOnce() + Send + 'static) -> Process {
-    let process = with(|inside| inside.processes.add(machine, name));
+    let process = with(|inside| {
+        let process = inside.processes.add(machine, name);
+        if inside.machines.is_asleep(machine) {
+            inside.pause(process);
+        }
+        process
+    });
     start(process, name, main);
     Process(process)
 }
