@@ -36,8 +36,8 @@ impl<T: Serialize + DeserializeOwned, L> ValueGuard<T, L> {
     ///
     /// Starting to wait takes three: the release, the start of the watch, and a look at the value. After that the call
     /// sends nothing until a value is stored, except that it reads the value every 30 s. Each stored value costs a
-    /// waiting thread one message and the lock. It costs the thread that stores it nothing more; on Redis the script
-    /// runs one more command.
+    /// waiting thread one message and the lock, and one look more if the thread goes on waiting. It costs the thread
+    /// that stores it nothing more; on Redis the script runs one more command.
     ///
     /// # Differences from `std::sync::Condvar`
     ///
