@@ -11,6 +11,7 @@ impl Tree {
             tree: self,
             transaction,
             events: Vec::new(),
+            before: Vec::new(),
         };
         let answer = doing.all();
         (doing.events, answer)
@@ -25,6 +26,8 @@ struct Doing<'a> {
     tree: &'a mut Tree,
     transaction: &'a Transaction,
     events: Vec<Event>,
+    /// What nodes were before each change of a multi, in its order: none where there was none.
+    before: Vec<(String, Option<Node>)>,
 }
 
 impl Doing<'_> {
@@ -58,7 +61,6 @@ impl Doing<'_> {
     /// Does all, or nothing. It is answered without an error in the head.
     fn multi(&mut self, changes: &[Change], refused: Option<i32>) -> Result<Vec<u8>, i32> {
         let mut answer = Writer::default();
-        let before = self.tree.nodes.clone();
         for (place, change) in changes.iter().enumerate() {
             let done = refused.map_or_else(|| self.one(change), Err);
             match done {
@@ -71,14 +73,31 @@ impl Doing<'_> {
                 }
                 Err(error::SESSION_MOVED) => return Err(error::SESSION_MOVED),
                 Err(code) => {
-                    self.events.clear();
-                    self.tree.nodes = before;
+                    self.undo();
                     answer = refusals(changes.len(), place, code);
                     break;
                 }
             }
         }
         Ok(answer.int(-1).flag(true).int(-1).take())
+    }
+
+    fn undo(&mut self) {
+        self.events.clear();
+        for (path, node) in self.before.drain(..).rev() {
+            match node {
+                Some(node) => self.tree.nodes.insert(path, node),
+                None => self.tree.nodes.remove(&path),
+            };
+        }
+    }
+
+    /// Only a multi can be undone.
+    fn keep(&mut self, path: &str) {
+        if matches!(self.transaction.action, Action::Multi(_)) {
+            let node = self.tree.nodes.get(path).cloned();
+            self.before.push((path.to_owned(), node));
+        }
     }
 
     fn one(&mut self, change: &Change) -> Done {
@@ -95,6 +114,7 @@ impl Doing<'_> {
             op::DELETE if !node.children.is_empty() => return Err(error::NOT_EMPTY),
             op::DELETE => self.remove(path),
             op::SET_DATA => {
+                self.keep(path);
                 let Transaction { zxid, time, .. } = *self.transaction;
                 if let Some(node) = self.tree.nodes.get_mut(path) {
                     node.data.clone_from(&change.data);
@@ -154,6 +174,7 @@ impl Doing<'_> {
             parent.creations += 1;
             parent.pzxid = zxid;
         });
+        self.keep(&path);
         self.tree.nodes.insert(path.clone(), node);
         self.tell(Happened::Created, &path);
         self.tell_parent(&path);
@@ -166,6 +187,7 @@ impl Doing<'_> {
             parent.pzxid = zxid;
         });
         self.tell(Happened::Deleted, path);
+        self.keep(path);
         self.tree.nodes.remove(path);
         self.tell_parent(path);
     }
@@ -184,6 +206,7 @@ impl Doing<'_> {
         let Some((parent, name)) = split(path) else {
             return;
         };
+        self.keep(parent);
         if let Some(parent) = self.tree.nodes.get_mut(parent) {
             change(parent, name);
         }
