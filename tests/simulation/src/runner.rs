@@ -201,7 +201,7 @@ fn plan_of_scenes(scene: &str, topology: Topology, fault: Option<Fault>) -> Plan
     if scene.starts_with("flushed") {
         troubles.push(Trouble::LoseData);
     }
-    if messages::OF_QUORUM.contains(&scene) {
+    if matches!(scene, "by-one" | "heard-late") {
         troubles.push(Trouble::PauseHost);
     }
     let (replicas, is_event) = (all_replicas(topology), io_timeout > short);
