@@ -274,7 +274,8 @@ impl log::Log for Logger {
     fn log(&self, line: &log::Record<'_>) {
         let text = line.args().to_string();
         record(&format!("{} {text}", line.level()));
-        let warns = line.level() <= log::Level::Warn && text.contains("connection");
+        let blames = ["connection", "doesn't answer", "can't be reached"];
+        let warns = line.level() <= log::Level::Warn && blames.iter().any(|it| text.contains(it));
         if warns && judge::plan().is_calm() {
             violation(format!("nothing is wrong, and it says: {text}"));
         }
