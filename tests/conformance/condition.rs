@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use crosslock::{Locker, Mutex, MutexGuard};
 
 use super::release::panics_with;
+use crate::waiting::Waiters;
 use crate::{PATIENCE, Place};
-use support::Stopwatch;
+use support::{Stopwatch, wait_until};
 
 const SHORT: Duration = Duration::from_millis(60);
 
@@ -62,6 +63,33 @@ pub(crate) fn stored_value_ends_the_wait_of_another_locker(place: &Place) {
         watch.assert_within(Duration::from_secs(1));
     });
     assert!(theirs.try_lock().unwrap().is_some(), "nobody has it");
+}
+
+/// A removal needs no lock. A thread that it wakes may get an older lease from a thread of its process, and then finds
+/// the removed value once more.
+pub(crate) fn removal_ends_the_wait_of_a_thread_that_is_handed_an_older_lease(place: &Place) {
+    let (waiters, hour) = (Waiters::default(), Duration::from_secs(3600));
+    let builder = place.builder().observer(waiters.observer());
+    let locker = builder.hand_over(hour).build().unwrap();
+    let ours = locker.mutex("a", 9).unwrap();
+    ours.set(1).unwrap();
+    thread::scope(|scope| {
+        let waits = waits_there(scope, &ours, 2);
+        let mut held = None;
+        wait_until("the lock to be free", PATIENCE, || {
+            held = ours.try_lock().unwrap();
+            held.is_some()
+        });
+        // Should the removal come before its first look, it finds that at once, and this test shows less.
+        thread::sleep(SHORT);
+        ours.remove().unwrap();
+        waiters.wait_for(1);
+        let released = Instant::now();
+        drop(held);
+        assert_eq!(waits.join().unwrap(), 9);
+        // A thread that misses the removal looks after 30 s.
+        assert!(released.elapsed() < PATIENCE, "{:?}", released.elapsed());
+    });
 }
 
 pub(crate) fn timed_wait_ends_with_the_lock_held(place: &Place) {

@@ -145,6 +145,7 @@ for_every_engine! {
         condition {
             guard_whose_value_fits_returns_at_once_and_stores_nothing
             stored_value_ends_the_wait_of_another_locker
+            removal_ends_the_wait_of_a_thread_that_is_handed_an_older_lease
             timed_wait_ends_with_the_lock_held
             condition_that_panics_releases_and_changes_nothing
         }

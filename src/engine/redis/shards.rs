@@ -77,7 +77,7 @@ impl Shards {
                 is_queued |= shard.may_know;
                 continue;
             }
-            match shard.ask(request, pace.as_deref_mut(), &by) {
+            match shard.ask(request, pace.as_deref_mut(), deadline, &by) {
                 Ok(Answer::Granted(grant)) => {
                     // Asked again, it gives the same task.
                     (self.granted, self.first) = (Some(at), at);
@@ -153,23 +153,27 @@ impl Shards {
 }
 
 impl Shard {
+    /// Asks by `by`, which is no later than the deadline of the call.
     fn ask(
         &mut self,
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
+        by: &Deadline,
     ) -> Result<Answer, Failed> {
         let claim = &self.claim;
         let request = Request { claim, ..request };
-        let answer = self.wait.ask(request, pace, deadline);
+        let answer = self.wait.ask(request, pace, by);
         self.asks_at = None;
         self.may_know = match &answer {
             Ok(Answer::Taken { is_queued, .. }) => *is_queued,
             Ok(_) => true,
             Err(failed) => failed.sent || self.may_know,
         };
+        // At the end of the call there is no time for an answer.
         if let Err(Failed { error, .. }) = &answer
             && !self.has_failed
+            && !deadline.is_over()
         {
             log::warn!("a shard of a delay queue doesn't answer: {error}");
         }

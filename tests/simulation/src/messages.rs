@@ -73,7 +73,7 @@ const OF_ONE_SERVER: [&str; 8] = [
     "line",
 ];
 const OF_REPLICAS: [&str; 2] = ["kept", "half"];
-pub const OF_QUORUM: [&str; 2] = ["by-one", "heard-late"];
+const OF_QUORUM: [&str; 3] = ["by-one", "heard-late", "late-release"];
 
 fn is_played(scene: &str, engine: Topology) -> bool {
     match engine {

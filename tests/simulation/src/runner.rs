@@ -201,7 +201,7 @@ fn plan_of_scenes(scene: &str, topology: Topology, fault: Option<Fault>) -> Plan
     if scene.starts_with("flushed") {
         troubles.push(Trouble::LoseData);
     }
-    if messages::OF_QUORUM.contains(&scene) {
+    if matches!(scene, "by-one" | "heard-late") {
         troubles.push(Trouble::PauseHost);
     }
     let (replicas, is_event) = (all_replicas(topology), io_timeout > short);
@@ -274,7 +274,8 @@ impl log::Log for Logger {
     fn log(&self, line: &log::Record<'_>) {
         let text = line.args().to_string();
         record(&format!("{} {text}", line.level()));
-        let warns = line.level() <= log::Level::Warn && text.contains("connection");
+        let blames = ["connection", "doesn't answer", "can't be reached"];
+        let warns = line.level() <= log::Level::Warn && blames.iter().any(|it| text.contains(it));
         if warns && judge::plan().is_calm() {
             violation(format!("nothing is wrong, and it says: {text}"));
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub const SCENES: [(&str, Roles); 28] = [
+pub const SCENES: [(&str, Roles); 29] = [
     ("free", &[lock_twice]),
     ("contended", &[lock_twice, lock_twice, lock_twice]),
     ("renewed", &[lock_for_long, lock_twice]),
@@ -54,6 +54,10 @@ pub const SCENES: [(&str, Roles); 28] = [
     ("kept-twice", &[copies::keep_permits, copies::take_permits]),
     ("by-one", &[majority::hold_by_one]),
     ("heard-late", &[majority::hold_before, majority::hear_late]),
+    (
+        "late-release",
+        &[majority::try_behind_release, majority::release_late],
+    ),
     ("tasks", &[tasks::insert, tasks::work]),
     (
         "line",

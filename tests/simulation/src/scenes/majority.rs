@@ -1,11 +1,13 @@
 //! Leases of a quorum: they last for as long as a majority of the servers keeps them.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crosslock::{LockGuard, Locker, Result};
 use crosslock_world::service::Fault;
-use crosslock_world::{Place, contents_of, record, spawn, time, violation};
+use crosslock_world::{
+    Cut, Machine, Place, contents_of, cut, heal, record, spawn, time, violation,
+};
 
 use super::late::{IS_HELD, happens};
 use super::order::IN_QUEUE;
@@ -13,7 +15,7 @@ use super::{NAME, SHORT, hold};
 use crate::events::Event;
 use crate::judge::{self, Kind};
 use crate::places::Site;
-use crate::trouble::fail_host;
+use crate::trouble::{fail_host, later};
 
 /// All servers but one stand still as soon as somebody has the lock.
 pub fn leave_one(site: &Site) {
@@ -28,6 +30,22 @@ pub fn leave_one(site: &Site) {
 /// The last one does, from the beginning.
 pub fn leave_two(site: &Site) {
     stand_still(&site.hosts[2..]);
+}
+
+/// What a machine sends to the line's server comes late, as soon as a process of it has the lock.
+pub fn delay_line(site: &Site, machine: Machine) {
+    let line = site.hosts[0];
+    let _ = spawn("operator", move || {
+        if happens(&IS_HELD) {
+            let to_host = Cut {
+                to_host: true,
+                to_client: false,
+            };
+            cut(machine, line, to_host);
+            // Before a release stops waiting for an answer.
+            later(SHORT * 8, move || heal(machine, line));
+        }
+    });
 }
 
 fn stand_still(hosts: &[Place]) {
@@ -59,6 +77,35 @@ pub fn hear_late(locker: &Locker) -> Result<()> {
     let guard = locker.lock(NAME)?;
     judge_claim(&guard);
     hold(&[NAME], Kind::Exclusive, guard, SHORT).unlock()
+}
+
+static IS_RELEASED: AtomicBool = AtomicBool::new(false);
+
+/// It has waited for the lock, so its release reaches the line's server last.
+pub fn release_late(locker: &Locker) -> Result<()> {
+    time::sleep(IN_QUEUE / 2);
+    let guard = locker.lock(NAME)?;
+    IS_HELD.store(true, Ordering::Relaxed);
+    hold(&[NAME], Kind::Exclusive, guard, SHORT).unlock()?;
+    IS_RELEASED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Whoever tries behind a release finds the lock free.
+pub fn try_behind_release(locker: &Locker) -> Result<()> {
+    let guard = locker.lock(NAME)?;
+    hold(&[NAME], Kind::Exclusive, guard, IN_QUEUE).unlock()?;
+    if !happens(&IS_RELEASED) {
+        return Ok(());
+    }
+    match locker.try_lock(NAME)? {
+        Some(guard) => hold(&[NAME], Kind::Exclusive, guard, SHORT).unlock(),
+        None if judge::plan().is_calm() => {
+            violation("a lock is taken although its release has returned".to_owned());
+            Ok(())
+        }
+        None => Ok(()),
+    }
 }
 
 /// It counts on its lease for no longer than two of three servers keep it.

@@ -59,6 +59,7 @@ pub fn play(plan: &Plan, site: &Site, scene: &str, fault: Option<(u64, Fault)>) 
         "queue-lost" => order::lose_queues(site),
         "by-one" => majority::leave_one(site),
         "heard-late" => majority::leave_two(site),
+        "late-release" => majority::delay_line(site, machine),
         _ => {}
     }
     let ends = begin(plan, site, scene, machine);
@@ -82,6 +83,10 @@ fn begin(plan: &Plan, site: &Site, scene: &str, machine: Machine) -> Receiver<bo
     let (is_kept, ttl) = (scene == "kept", plan.ttl);
     for (at, role) in (0..).zip(*roles) {
         let (plan, site, ended, left) = (plan.clone(), site.clone(), ended.clone(), left.clone());
+        let machine = match (scene, at) {
+            ("late-release", 0) => add_machine("other", 0),
+            _ => machine,
+        };
         let process = add_process(machine, &format!("role-{at}"), move || {
             if is_kept {
                 // Another may have taken the place of the server that the first one knows.
