@@ -2,18 +2,20 @@
 //!
 //! It asks the shards one after the other, from any on, until one has a task for it. Then it leaves the lines of the
 //! others, whose next workers are called if it was. While it waits, one bell rings for the messages of all shards; each
-//! shard has heartbeats of its own. A shard that doesn't answer delays the others by one question for each of its
-//! heartbeats.
+//! shard has heartbeats of its own. A shard that calls while the worker asks others is asked next. A shard that doesn't
+//! answer is asked last, so it delays the others by one question for each of its heartbeats.
 //!
 //! What always holds: a worker has a task of one shard at most. What an unanswered question may have taken is given
 //! back when the worker leaves that shard.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::inbox::ring_when_cancelled;
 use super::waiter::{RedisWait, WaitDeps};
 use super::{leases, leases::Held};
-use crate::base::{Claim, Deadline, Key, limits::RELEASE, sys};
+use crate::base::limits::{CANCELLED, RELEASE};
+use crate::base::{Claim, Deadline, Key, sys};
 use crate::engine::{Answer, Change, Failed, Pace, Release, Request, Wait};
 
 pub(super) struct Shards {
@@ -30,6 +32,8 @@ struct Shard {
     wait: RedisWait,
     /// `None`: at once.
     asks_at: Option<Instant>,
+    /// Whether the worker has asked it, and hasn't waited since.
+    was_asked: bool,
     /// Whether the worker may be in its line, or have a task of it.
     may_know: bool,
     has_failed: bool,
@@ -42,6 +46,7 @@ impl Shards {
             claim,
             wait: RedisWait::new(deps.clone(), false),
             asks_at: None,
+            was_asked: false,
             may_know: false,
             has_failed: false,
         };
@@ -61,32 +66,42 @@ impl Shards {
         Some(&self.all[self.granted?].claim.key)
     }
 
-    /// Asks those shards whose time has come; all of them where the worker doesn't wait.
+    /// Asks those shards whose time has come, and before them those that call meanwhile; all of them where the worker
+    /// doesn't wait.
     pub(super) fn ask(
         &mut self,
         request: Request<'_>,
         mut pace: Option<&mut Pace<'_>>,
         deadline: &Deadline,
     ) -> Result<Answer, Failed> {
-        let (count, waits) = (self.all.len(), pace.is_some());
-        let by = deadline.within((request.ttl / 8).max(RELEASE));
-        let (mut is_queued, mut failed) = (false, None);
-        for at in (self.first..self.first + count).map(|at| at % count) {
-            let shard = &mut self.all[at];
-            if waits && shard.asks_at.is_some_and(|at| sys::time::now() < at) {
-                is_queued |= shard.may_know;
-                continue;
-            }
-            match shard.ask(request, pace.as_deref_mut(), deadline, &by) {
+        let waits = pace.is_some();
+        let patience = (request.ttl / 8).max(RELEASE);
+        // Those that are left over are asked next, unless the heartbeat of another is due.
+        let all_by = deadline.within(patience);
+        let mut next = self.due(waits);
+        let mut failed = None;
+        while let Some(at) = next.pop_front() {
+            let by = deadline.within(patience);
+            match self.all[at].ask(request, pace.as_deref_mut(), deadline, &by) {
                 Ok(Answer::Granted(grant)) => {
                     // Asked again, it gives the same task.
                     (self.granted, self.first) = (Some(at), at);
                     self.leave_others(at, request, deadline);
                     return Ok(Answer::Granted(grant));
                 }
-                Ok(Answer::Taken { .. }) => is_queued |= shard.may_know,
+                Ok(Answer::Taken { .. }) => {}
                 Ok(Answer::Broken) => return Ok(Answer::Broken),
                 Err(e) => failed = Some(e),
+            }
+            if waits && all_by.is_over() {
+                break;
+            }
+            if waits {
+                // Its task waits for this worker, which is the first in that line.
+                for called in self.called() {
+                    next.retain(|one| *one != called);
+                    next.push_front(called);
+                }
             }
         }
         match failed {
@@ -96,15 +111,26 @@ impl Shards {
                 Err(failed)
             }
             _ => Ok(Answer::Taken {
-                is_queued,
+                is_queued: self.all.iter().any(|shard| shard.may_know),
                 holder: None,
             }),
         }
     }
 
+    /// The shards to ask now. Those that didn't answer come last: they may take all the time that there is.
+    fn due(&self, waits: bool) -> VecDeque<usize> {
+        let (count, now) = (self.all.len(), sys::time::now());
+        let is_due = |at: &usize| !waits || self.all[*at].asks_at.is_none_or(|at| at <= now);
+        let due = (self.first..self.first + count).map(|at| at % count);
+        let (failed, answering): (Vec<_>, Vec<_>) =
+            due.filter(is_due).partition(|at| self.all[*at].has_failed);
+        answering.into_iter().chain(failed).collect()
+    }
+
     /// Blocks until a shard calls, or one is to be asked again.
     pub(super) fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) {
-        for shard in self.all.iter_mut().filter(|one| one.asks_at.is_none()) {
+        for shard in self.all.iter_mut().filter(|one| one.was_asked) {
+            shard.was_asked = false;
             let claim = &shard.claim;
             let pause = shard.wait.pause(Request { claim, ..request }, pace);
             shard.asks_at = pause.and_then(|pause| sys::time::now().checked_add(pause));
@@ -121,18 +147,21 @@ impl Shards {
 
     /// Whether there is a shard to ask at once.
     fn is_called(&mut self) -> bool {
-        for at in 0..self.all.len() {
-            if self.all[at].wait.heard().is_none() {
-                continue;
-            }
-            // What came may be for any of those on its slot.
-            let hears = |other: &usize| self.all[at].wait.hears_with(&self.all[*other].wait);
-            let called: Vec<_> = (0..self.all.len()).filter(hears).collect();
-            called
-                .into_iter()
-                .for_each(|other| self.all[other].asks_at = None);
+        for called in self.called() {
+            self.all[called].asks_at = None;
         }
         self.all.iter().any(|shard| shard.asks_at.is_none())
+    }
+
+    /// Those from which something has come. It may be for any of those on the slot.
+    fn called(&self) -> Vec<usize> {
+        let heard = self.all.iter().filter(|one| one.wait.heard().is_some());
+        let heard: Vec<_> = heard.collect();
+        let is_called = |shard: &Shard| heard.iter().any(|one| one.wait.hears_with(&shard.wait));
+        let all = self.all.iter().enumerate();
+        all.filter(|(_, shard)| is_called(shard))
+            .map(|(at, _)| at)
+            .collect()
     }
 
     /// Leaves the lines of all shards but one. Where that can't be, the shards drop the worker when its heartbeat is
@@ -145,7 +174,12 @@ impl Shards {
             return;
         }
         let held = Held::new(&self.deps.scripts, request, &claims);
-        let left = held.change(Change::Release(Release::UNKNOWN), &deadline.within(RELEASE));
+        let leave = |by: &Deadline| held.change(Change::Release(Release::UNKNOWN), by);
+        let mut left = leave(&deadline.within(RELEASE));
+        if left.is_err() && deadline.is_over() {
+            // The end of the call, or its cancel, has cut that short.
+            left = leave(&Deadline::after(CANCELLED));
+        }
         if let Err(e) = left {
             log::debug!("a worker that has a task stays in the queues of other shards: {e}");
         }
@@ -164,7 +198,7 @@ impl Shard {
         let claim = &self.claim;
         let request = Request { claim, ..request };
         let answer = self.wait.ask(request, pace, by);
-        self.asks_at = None;
+        (self.asks_at, self.was_asked) = (None, true);
         self.may_know = match &answer {
             Ok(Answer::Taken { is_queued, .. }) => *is_queued,
             Ok(_) => true,
