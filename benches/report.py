@@ -24,8 +24,12 @@ from svg import Picture, logarithmic, save_or_check  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 NO_RECORD = "There is no record yet."
-# How a figure that was measured looks. Outside of the markers there is none.
-MEASURED = re.compile(r"\d\s*(?:us|µs|ns|/s)(?!\w)")
+# How a figure that was measured looks. On the pages for users there is none outside of the markers.
+MEASURED = re.compile(
+    r"\d\s*(?:us|µs|ns|/s)(?!\w)"
+    r"|\d (?:locks|hand-offs|commands|requests|messages|tasks) (?:a|per) second"
+    r"|\d times (?:as|faster|slower)"
+)
 
 # Measure, figure, head of its column, digits, and whether more is better.
 FIGURES = [
@@ -238,7 +242,8 @@ def write_or_check(check):
     texts = {PAGE: filled(PAGE.read_text(), record)}
     wrong = save_or_check(texts | drawn, check)
     problems = [f"{path.relative_to(ROOT)} differs: run benches/report.py" for path in wrong]
-    problems += [line for page in (PAGE, ROOT / "README.md") for line in measured_outside(page)]
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("docs/cli/*.md"))]
+    problems += [line for page in pages for line in measured_outside(page)]
     if problems:
         raise SystemExit("\n".join(problems))
 
