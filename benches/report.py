@@ -24,8 +24,12 @@ from svg import Picture, logarithmic, save_or_check  # noqa: E402
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 NO_RECORD = "There is no record yet."
-# How a figure that was measured looks. Outside of the markers there is none.
-MEASURED = re.compile(r"\d\s*(?:us|µs|ns|/s)(?!\w)")
+# How a figure that was measured looks. On the pages for users there is none outside of the markers.
+MEASURED = re.compile(
+    r"\d\s*(?:us|µs|ns|/s)(?!\w)"
+    r"|\d (?:locks|hand-offs|commands|requests|messages|tasks) (?:a|per) second"
+    r"|\d times (?:as|faster|slower)"
+)
 
 # Measure, figure, head of its column, digits, and whether more is better.
 FIGURES = [
@@ -37,11 +41,19 @@ FIGURES = [
     ("dead", "s", "dead holder, s", 2, False),
 ]
 
-# Of the figures above, those with bars.
+# Of the figures above, those with bars: the title, and what stands above the bars.
 BARS = {
-    "free": (0, "Lock and unlock of a free lock, in microseconds: shorter is better"),
-    "rate": (2, "Locks a second with four processes: longer is better"),
-    "wait": (4, "The 99th percentile of waits in the process that waits longest, in milliseconds: shorter is better"),
+    "free": (
+        0,
+        "Lock and unlock of a free lock, in microseconds: shorter is better",
+        "microseconds to lock and unlock: shorter is better",
+    ),
+    "rate": (2, "Locks a second with four processes: longer is better", "locks a second: longer is better"),
+    "wait": (
+        4,
+        "The 99th percentile of waits in the process that waits longest, in milliseconds: shorter is better",
+        "99th percentile of waits in milliseconds: shorter is better",
+    ),
 }
 
 # Sections of the page that a run of their own may measure.
@@ -127,12 +139,13 @@ def table(record):
     return "\n".join("|".join(["", *row, ""]) for row in rows)
 
 
-def bars(record, number, title):
+def bars(record, number, title, caption):
     """A bar for each lock. Each engine has its own scale."""
     locks = [lock for lock in record.locks if record.figure(lock, number) is not None]
     engines = dict.fromkeys(engine for engine, _ in locks)
-    picture = Picture(title, 24 * len(engines) + 22 * len(locks) + 4)
-    left, longest, y = 152, 230, 0
+    picture = Picture(title, 24 * len(engines) + 22 * len(locks) + 22)
+    picture.text(0, 12, caption, "muted")
+    left, longest, y = 152, 230, 18
     for engine in engines:
         y += 24
         picture.text(0, y - 6, engine, "muted")
@@ -152,6 +165,7 @@ def late(record):
     """A curve for each engine: how many percent of the tasks were taken by then."""
     picture = Picture(LATE, 292)
     x, y = logarithmic(10, 10_000, 52, 418), lambda share: 196 - 1.72 * share
+    picture.text(0, 12, "share of tasks taken, by the time after they were due", "muted")
     for value in (10, 100, 1_000, 10_000):
         picture.line((x(value), y(0)), (x(value), y(100)), kind="muted thin")
         picture.text(x(value), 214, duration(value), "muted", "middle")
@@ -206,7 +220,7 @@ def parts(record):
     """What stands behind each marker."""
     if not record:
         return {"about": NO_RECORD, "table": NO_RECORD} | dict.fromkeys([*BARS, "late", "waiting"], NO_RECORD)
-    titles = {name: title for name, (_, title) in BARS.items()} | {"late": LATE, "waiting": WAITING}
+    titles = {name: title for name, (_, title, _) in BARS.items()} | {"late": LATE, "waiting": WAITING}
     images = {name: f"![{title}][img/benchmarks_{name}.svg]" for name, title in titles.items()}
     images |= {name: NO_RECORD for name in ("late", "waiting") if not getattr(record, name)}
     return {"about": about(record), "table": table(record)} | images
@@ -238,7 +252,8 @@ def write_or_check(check):
     texts = {PAGE: filled(PAGE.read_text(), record)}
     wrong = save_or_check(texts | drawn, check)
     problems = [f"{path.relative_to(ROOT)} differs: run benches/report.py" for path in wrong]
-    problems += [line for page in (PAGE, ROOT / "README.md") for line in measured_outside(page)]
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("docs/cli/*.md"))]
+    problems += [line for page in pages for line in measured_outside(page)]
     if problems:
         raise SystemExit("\n".join(problems))
 

@@ -37,7 +37,7 @@
 //! use crosslock::metrics::MetricsObserver;
 //!
 //! # fn main() -> crosslock::Result<()> {
-//! // Install the recorder before.
+//! // Install the recorder first.
 //! let observer = Arc::new(MetricsObserver::new());
 //! let locker = Locker::builder("memory:").observer(observer).build()?;
 //! drop(locker.lock("metrics-example")?);
@@ -72,11 +72,10 @@ const TASKS_TAKEN: &str = "crosslock_tasks_taken_total";
 const TASKS_ENDED: &str = "crosslock_tasks_ended_total";
 const TASK_LATE: &str = "crosslock_task_late_seconds";
 
-/// Counts what happens to locks, by the recorder of the `metrics` crate that the program has installed: see
-/// [the table](self).
+/// Reports the events of locks to the recorder of the `metrics` crate: see [the table](self).
 ///
-/// One may serve all lockers of a program. The recorder has to be installed before: what is counted without one is
-/// forgotten, and a gauge that misses its first events is wrong for ever.
+/// One observer can serve all lockers of a program. Install the recorder first: events without a recorder are lost, and
+/// a gauge that misses its first events stays wrong.
 ///
 /// # Examples
 ///
@@ -92,9 +91,9 @@ pub struct MetricsObserver {
 type Labelling = dyn Fn(&str, &str) -> Option<SharedString> + Send + Sync;
 
 impl MetricsObserver {
-    /// Makes one that tells namespaces apart, and not the names of locks.
+    /// Makes an observer whose series have the label `namespace` alone.
     ///
-    /// It describes the series to the recorder that is installed.
+    /// It describes the series to the installed recorder.
     ///
     /// # Examples
     ///
@@ -106,12 +105,11 @@ impl MetricsObserver {
         MetricsObserver::default()
     }
 
-    /// Makes one that tells locks apart by what `label` says of a namespace and a name: the value of the label `lock`.
-    /// `None` leaves the label out.
+    /// Makes an observer whose series also have the label `lock`, with the value that `label` returns for a namespace
+    /// and a name. `None` leaves the label out.
     ///
-    /// There is a series for each value, so there must be few: a name that has a number or an id in it is best reduced
-    /// to what such names have in common. The function is called for each event, and must say the same of the same
-    /// name.
+    /// Each value makes series of its own, so return few: drop the numbers and ids in a name. The observer calls the
+    /// function for each event. It must return the same value for the same name.
     ///
     /// # Examples
     ///

@@ -42,8 +42,8 @@ use crate::locker::{Locker, builder::LockerBuilder};
 ///
 /// # Other differences from a server
 ///
-/// No waiter is taken for dead, and `advance` renews leases instead of a thread. A child of `fork` has nothing of its
-/// parent's fake.
+/// No waiter counts as dead. `advance` renews leases, not a thread. A child of `fork` shares nothing with its parent's
+/// fake.
 ///
 /// # Examples
 ///
@@ -73,7 +73,7 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// Makes a fake: no lock is taken, the network works.
+    /// Makes a fake in which no lock is taken and the network works.
     ///
     /// # Examples
     ///
@@ -131,8 +131,8 @@ impl Fake {
         LockerBuilder::opened_by(opener).namespace(self.namespace.as_str())
     }
 
-    /// Returns a clone whose lockers, and whose [`lose`](Self::lose) and the like, have another namespace than
-    /// `crosslock`.
+    /// Returns a clone for another namespace than `crosslock`. It applies to the clone's lockers, and to calls with a
+    /// name, such as [`lose`](Self::lose).
     ///
     /// # Errors
     ///
@@ -156,19 +156,19 @@ impl Fake {
         })
     }
 
-    /// Moves the clock, and returns when everything is done that was due meanwhile.
+    /// Moves the clock, and returns when everything that became due is done.
     ///
-    /// It goes in steps, from one thing that is due to the next, each at its time:
+    /// The clock moves in steps, from one due time to the next. At each step:
     ///
-    /// - Leases are renewed, and lost if that isn't possible for a ttl: [`lost`](crate::LockGuard::lost) has its
-    ///   message then.
-    /// - Leases that aren't renewed run out, and so does the time that a lock is kept.
-    /// - Calls of other threads that wait get their lock as soon as it is free, and end when their timeout is over.
-    ///   They have their guard when `advance` goes on; what their thread does next isn't awaited.
-    /// - What couldn't be released in an outage is released, if the outage is over.
+    /// - Leases are renewed. If that fails for a ttl, they are lost, and [`lost`](crate::LockGuard::lost) gets its
+    ///   message.
+    /// - Leases that aren't renewed end, and so does the time of `at_least_for`.
+    /// - Waiting calls of other threads get a free lock, or end with their timeout. `advance` continues when a call has
+    ///   its guard, and doesn't wait for what that thread does next.
+    /// - Releases that an outage delayed are done, if the outage is over.
     ///
-    /// A thread that is about to wait may be too late for it: see [`await_waiters`](Self::await_waiters). More than 100
-    /// years count as 100.
+    /// `advance` can't see a thread that isn't waiting yet: call [`await_waiters`](Self::await_waiters) first. More
+    /// than 100 years count as 100.
     ///
     /// # Examples
     ///
@@ -190,7 +190,7 @@ impl Fake {
         self.world.advance(duration.min(LONGEST_KEEP));
     }
 
-    /// Returns by how much the clock has moved since the fake was made.
+    /// Returns how far the clock has moved since the fake was made.
     ///
     /// # Examples
     ///
@@ -206,10 +206,10 @@ impl Fake {
         self.world.clock.elapsed()
     }
 
-    /// Has the server forget who holds a lock, as one that is restarted without its data, and lets in the next waiter.
+    /// Removes a lock from the server, as a restart without its data does. The next waiter gets it.
     ///
-    /// When it returns, guards of that name are lost, by [`LostReason::NotOwner`]. The next holder doesn't find the
-    /// lock abandoned.
+    /// When the call returns, the guards of the name are lost with [`LostReason::NotOwner`]. The next holder doesn't
+    /// find the lock abandoned.
     ///
     /// # Examples
     ///
@@ -227,10 +227,10 @@ impl Fake {
         self.forget(name, false, LostReason::NotOwner);
     }
 
-    /// Does as if the holder of a lock had crashed, and its lease were over: lets in the next waiter.
+    /// Ends a lock as if its holder had crashed and its lease were over. The next waiter gets it.
     ///
-    /// When it returns, guards of that name are lost, by [`LostReason::Expired`], and the next exclusive holder finds
-    /// the lock [`was_abandoned`](crate::LockGuard::was_abandoned). So it does if the lock was free.
+    /// When the call returns, the guards of the name are lost with [`LostReason::Expired`]. The next exclusive holder
+    /// sees [`was_abandoned`](crate::LockGuard::was_abandoned), even if the lock was free.
     ///
     /// # Examples
     ///
@@ -247,16 +247,14 @@ impl Fake {
         self.forget(name, true, LostReason::Expired);
     }
 
-    /// Begins an outage, or ends it: each request fails with [`Error::Unavailable`](crate::Error::Unavailable)
-    /// meanwhile.
+    /// Begins or ends an outage, in which each request fails with [`Error::Unavailable`](crate::Error::Unavailable).
     ///
-    /// Calls that wait, and calls that begin in the outage, try again when the clock has moved and when the outage
-    /// ends. They give up by their timeout or [`outage_timeout`](crate::LockerBuilder::outage_timeout); `try_lock`
-    /// fails at once. What can't be released is released when the outage ends, before this returns; if its locker is
-    /// gone by then, it is free after its ttl.
+    /// Waiting calls, and calls that begin in the outage, try again when the clock moves and when the outage ends. They
+    /// give up after their timeout or [`outage_timeout`](crate::LockerBuilder::outage_timeout). `try_lock` fails at
+    /// once. The call that ends the outage also does the delayed releases. If a locker is gone by then, its lock is
+    /// free after its ttl.
     ///
-    /// A call that waits in an outage panics after 20 s in which no thread has moved the clock: a test with one thread
-    /// would hang.
+    /// A call that waits in an outage panics if no thread moves the clock for 20 s: a test with one thread would hang.
     ///
     /// # Examples
     ///
@@ -276,15 +274,15 @@ impl Fake {
         self.world.set_outage(is_out);
     }
 
-    /// Has each answer come so much later, by the clock; zero ends that.
+    /// Delays the answer to each request by this time of the clock. Zero ends the delay.
     ///
-    /// What is asked is done at once, the answer is late. So less of the lease is left when a call has its lock. If it
-    /// takes as long as [`io_timeout`](crate::LockerBuilder::io_timeout), or as what is left of the call's timeout, the
-    /// request fails with [`Error::Unavailable`](crate::Error::Unavailable) although it was done.
+    /// The server executes a request at once, so a call that gets its lock has less of its lease left. If the delay
+    /// reaches [`io_timeout`](crate::LockerBuilder::io_timeout), or the rest of the call's timeout, the request fails
+    /// with [`Error::Unavailable`](crate::Error::Unavailable) although the server has executed it.
     ///
-    /// Whoever asks moves the clock, and does what is due meanwhile, as [`advance`](Self::advance) does. Renewals go on
-    /// beside each other: they are late too, and fail if that takes half of what is left of their lease, but they move
-    /// no clock. A waiter is told at once that it has the lock.
+    /// A thread that sends a request moves the clock as [`advance`](Self::advance) does. A renewal doesn't move the
+    /// clock, and fails if the delay is half of the rest of its lease or more. A waiter hears at once that it has the
+    /// lock.
     ///
     /// # Examples
     ///
@@ -304,17 +302,28 @@ impl Fake {
         self.world.set_delay(delay);
     }
 
-    /// Waits until at least so many threads wait for a lock.
+    /// Blocks until at least `count` threads wait for a lock.
     ///
-    /// That takes as long as those threads need to come there: no time by the clock.
+    /// This takes no time of the fake's clock.
     ///
     /// # Panics
     ///
-    /// If they don't come within 20 s.
+    /// If fewer threads wait after 20 s.
     ///
     /// # Examples
     ///
-    /// See [`advance`](Self::advance).
+    /// ```
+    /// # use std::thread;
+    /// # use crosslock::testing::Fake;
+    /// let fake = Fake::new();
+    /// let guard = fake.locker().lock("waiters-example")?;
+    /// let other = fake.locker();
+    /// let waiter = thread::spawn(move || other.lock("waiters-example").map(drop));
+    /// fake.await_waiters("waiters-example", 1);
+    /// guard.unlock()?;
+    /// waiter.join().expect("no panic")?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     #[track_caller]
     pub fn await_waiters(&self, name: &str, count: usize) {
         const LONGEST: Duration = Duration::from_secs(20);

@@ -1,4 +1,5 @@
-//! The public names of the library, as `tests/public_api.txt` lists them: a change of these is seen in a review.
+//! The public names of the library, as `tests/public_api.txt` lists them: a change of these is seen in a review. Each
+//! has an example.
 //!
 //! The lint `unreachable_pub` sees to it that what is `pub` in the sources is public. So the list has each item that is
 //! `pub`, each variant of an enum, each method of a public trait, and each implementation of a trait for a public type.
@@ -236,4 +237,34 @@ fn public_names_are_those_of_the_list() {
         found == listed,
         "new: {new:#?}\ngone: {gone:#?}\nis it in CHANGELOG.md? Then run this with WRITE_PUBLIC_API=1"
     );
+}
+
+/// It runs as a test of the documentation, or names the item whose example shows this one, too.
+#[test]
+fn every_public_item_has_an_example() {
+    let mut texts = Vec::new();
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
+    sources(&src, &mut texts);
+    let (mut number, mut without) = (0, Vec::new());
+    for (_, text) in &texts {
+        let mut has_example = false;
+        for line in text.lines().map(str::trim) {
+            let item = line
+                .strip_prefix("pub ")
+                .and_then(|item| item.split_once(' '));
+            match item {
+                Some(("const" | "enum" | "fn" | "struct" | "trait" | "type", _)) => {
+                    number += 1;
+                    without.extend((!has_example).then_some(line));
+                    has_example = false;
+                }
+                _ if line.starts_with("///") => has_example |= line == "/// # Examples",
+                // Attributes stand between the documentation and its item, also over several lines.
+                _ if line.is_empty() || line.ends_with(['}', ';', ',']) => has_example = false,
+                _ => {}
+            }
+        }
+    }
+    assert!(number > 150, "{number}");
+    assert!(without.is_empty(), "without an example: {without:#?}");
 }

@@ -57,9 +57,11 @@ class Picture:
         self.parts = [f"<title>{escape(title)}</title>", f"<style>{STYLE}</style>"]
 
     def text(self, x, y, words, kind="", anchor="start"):
-        kind = f' class="{kind}"' if kind else ""
         place = f'x="{number(x)}" y="{number(y)}"'
-        self.parts.append(f'<text {place}{kind} text-anchor="{anchor}">{escape(words)}</text>')
+        # Some programs don't know the style `white-space`.
+        spaces = ' xml:space="preserve"' if "mono" in kind else ""
+        kind = f' class="{kind}"' if kind else ""
+        self.parts.append(f'<text {place}{kind}{spaces} text-anchor="{anchor}">{escape(words)}</text>')
 
     def box(self, x, y, width, height, kind):
         size = f'width="{number(width)}" height="{number(height)}"'

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Says one thing that [`Locker::diagnose`](crate::Locker::diagnose) found out about the place where locks live.
+/// A result of [`Locker::diagnose`](crate::Locker::diagnose): one property of the place where locks live.
 ///
 /// With the feature `value` it is `serde::Serialize`.
 ///
@@ -23,15 +23,15 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What was looked at, in a word: `persistence`. No two findings have the same.
+    /// The name of the check, such as `persistence`. Each finding has another.
     pub check: &'static str,
-    /// What it is like, or why that can't be seen.
+    /// What the check found, or why it could find nothing.
     pub found: String,
-    /// Whether it will do.
+    /// Whether the guarantees hold with it.
     pub verdict: Verdict,
 }
 
-/// Says whether what was found will do: part of a [`Finding`].
+/// Whether the guarantees hold with what a check found: part of a [`Finding`].
 ///
 /// # Examples
 ///
@@ -47,20 +47,20 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It keeps what is promised.
+    /// They hold.
     Fine,
-    /// Something that is promised doesn't hold here.
+    /// One of them doesn't hold here.
     #[non_exhaustive]
     Weak {
         /// What doesn't hold, and why.
         consequence: String,
-        /// What to do about it.
+        /// What you can do.
         advice: String,
     },
-    /// It can't be seen.
+    /// The check can't find out.
     #[non_exhaustive]
     Unknown {
-        /// What would show it.
+        /// What you can do so that it can.
         advice: String,
     },
 }

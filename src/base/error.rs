@@ -432,6 +432,15 @@ fn fields(error: &Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Is returned by the calls of this crate.
+///
+/// # Examples
+///
+/// ```
+/// fn main() -> crosslock::Result<()> {
+///     let locker = crosslock::Locker::open("memory:")?;
+///     locker.lock("result-example")?.unlock()
+/// }
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[cfg(test)]

@@ -62,12 +62,28 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
     }
 
     /// Sets how long after its insert the task is due, by the engine's clock. By default it is due at once.
+    ///
+    /// # Examples
+    ///
+    /// See [`Entry`].
     pub fn after(self, delay: Duration) -> Self {
         let due = Due::After(delay);
         Entry { due, ..self }
     }
 
     /// Sets the time when the task is due. With a time in the past it is due at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use std::time::SystemTime;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("entry-at")?;
+    /// let new_year = SystemTime::UNIX_EPOCH + Duration::from_secs(1_893_456_000);
+    /// queue.entry("new-year").at(new_year).insert(&2030)?;
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn at(self, time: SystemTime) -> Self {
         let due = Due::At(since_1970(time));
         Entry { due, ..self }
@@ -76,6 +92,10 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
     /// Sets how often the task is tried before it is buried; 0 means without end. Default: 25.
     ///
     /// A try counts as soon as a worker takes the task, even if the worker then vanishes.
+    ///
+    /// # Examples
+    ///
+    /// See [`Entry`].
     pub fn tries(mut self, tries: u32) -> Self {
         self.policy.tries = tries;
         self
@@ -85,6 +105,10 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
     /// after each try. Default: 1 s and 1 h.
     ///
     /// Each wait is up to a fifth shorter, at random, so that tasks that fail together aren't tried together.
+    ///
+    /// # Examples
+    ///
+    /// See [`Entry`].
     pub fn backoff(mut self, base: Duration, cap: Duration) -> Self {
         (self.policy.base, self.policy.cap) = (base, cap);
         self
@@ -125,6 +149,10 @@ impl<'a, T: Serialize + DeserializeOwned> Entry<'a, T> {
     /// - [`Error::Unavailable`](crate::Error::Unavailable), [`Error::Denied`](crate::Error::Denied),
     ///   [`Error::Conflict`](crate::Error::Conflict) and [`Error::Engine`](crate::Error::Engine) when the engine can't
     ///   be reached or fails. It may be inserted or not; insert it again.
+    ///
+    /// # Examples
+    ///
+    /// See [`Entry`].
     pub fn insert(self, value: &T) -> Result<bool> {
         let payload = self.queue.payload(value)?;
         let task = NewTask {

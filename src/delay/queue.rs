@@ -58,6 +58,19 @@ pub struct DelayQueue<T> {
 }
 
 /// A task as [`DelayQueue::get`] shows it.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use crosslock::TaskState;
+/// # let locker = crosslock::Locker::open("memory:")?;
+/// let queue = locker.delay_queue::<u32>("task-info")?;
+/// let id = queue.insert(&7, Duration::from_secs(60))?;
+/// let task = queue.get(&id)?.expect("it is in the queue");
+/// assert_eq!((task.value, task.state, task.attempt), (7, TaskState::Delayed, 0));
+/// # Ok::<(), crosslock::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskInfo<T> {
@@ -127,6 +140,19 @@ impl<T> DelayQueue<T> {
     ///
     /// The setting applies to tasks that this `DelayQueue` value inserts. Each remembered id takes about 100 bytes of
     /// the engine's memory.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let queue = locker.delay_queue::<u32>("remember")?.remember(Duration::from_secs(60));
+    /// queue.entry("a").insert(&1)?;
+    /// Task::done(queue.take()?)?;
+    /// assert!(!queue.entry("a").insert(&1)?, "it is remembered");
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     #[must_use = "it returns the queue"]
     pub fn remember(mut self, duration: Duration) -> Self {
         self.policy.remember = duration;
@@ -135,6 +161,15 @@ impl<T> DelayQueue<T> {
 
     /// Sets how many bytes a value may have as JSON. Default: 65,536. Inserting a longer one fails with
     /// [`Error::InvalidValue`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let queue = locker.delay_queue::<String>("payload-limit")?.payload_limit(10);
+    /// assert!(queue.entry("a").insert(&"too long for it".to_owned()).is_err());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     #[must_use = "it returns the queue"]
     pub fn payload_limit(mut self, bytes: usize) -> Self {
         self.payload_limit = bytes;
@@ -175,6 +210,15 @@ impl<T> DelayQueue<T> {
     }
 
     /// Returns the name of the queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// let mail = locker.delay_queue::<String>("name-of-mail")?;
+    /// assert_eq!(mail.name(), "name-of-mail");
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         self.claim.key.name()
     }
@@ -253,6 +297,18 @@ impl<T> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`remove`](Self::remove).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("reset")?;
+    /// let id = queue.insert(&7, Duration::from_secs(60))?;
+    /// assert!(queue.reset(&id, Duration::ZERO)?);
+    /// assert_eq!(*queue.take()?, 7);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn reset(&self, id: &TaskId, delay: Duration) -> Result<bool> {
         let id = id.checked()?;
         self.change_one(id, TaskCall::Reset(id, Due::After(delay)))
@@ -267,6 +323,18 @@ impl<T> DelayQueue<T> {
     /// - [`Error::InvalidName`] when the id has no bytes or more than 512.
     /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine can't be
     ///   reached or fails. It may be done or not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("remove")?;
+    /// let id = queue.insert(&7, Duration::from_secs(60))?;
+    /// assert!(queue.remove(&id)?);
+    /// assert!(!queue.remove(&id)?, "it is gone");
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn remove(&self, id: &TaskId) -> Result<bool> {
         let id = id.checked()?;
         self.change_one(id, TaskCall::Remove(id))
@@ -279,6 +347,20 @@ impl<T> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`remove`](Self::remove).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("kick")?;
+    /// let id = queue.insert(&7, Duration::ZERO)?;
+    /// Task::bury(queue.take()?, "the address is wrong")?;
+    /// assert!(queue.kick(&id)?);
+    /// assert_eq!(*queue.take()?, 7);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn kick(&self, id: &TaskId) -> Result<bool> {
         let id = id.checked()?;
         self.change_one(id, TaskCall::Kick(id))
@@ -290,6 +372,17 @@ impl<T> DelayQueue<T> {
     ///
     /// [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine can't be
     /// reached or fails.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("counts")?;
+    /// queue.insert(&7, Duration::from_secs(60))?;
+    /// assert_eq!(queue.counts()?.delayed, 1);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn counts(&self) -> Result<TaskCounts> {
         let mut all = TaskCounts::default();
         for key in self.claim.keys() {
@@ -312,6 +405,10 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine can't be
     ///   reached or fails. The task may be inserted or not: where a second one would do harm, use
     ///   [`entry`](Self::entry), which can be repeated.
+    ///
+    /// # Examples
+    ///
+    /// See [`DelayQueue`].
     pub fn insert(&self, value: &T, delay: Duration) -> Result<TaskId> {
         self.insert_random(&[(value, Due::After(delay))])
             .map(|mut ids| ids.remove(0))
@@ -324,6 +421,18 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`insert`](Self::insert).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use std::time::SystemTime;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("insert-at")?;
+    /// queue.insert_at(&7, SystemTime::now() + Duration::from_millis(10))?;
+    /// assert_eq!(*queue.take()?, 7);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn insert_at(&self, value: &T, time: SystemTime) -> Result<TaskId> {
         let due = Due::At(since_1970(time));
         self.insert_random(&[(value, due)])
@@ -338,6 +447,18 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`insert`](Self::insert).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("insert-all")?;
+    /// let second = Duration::from_secs(1);
+    /// let ids = queue.insert_all(&[(7, second), (8, second * 2)])?;
+    /// assert_eq!(ids.len(), 2);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn insert_all(&self, tasks: &[(T, Duration)]) -> Result<Vec<TaskId>> {
         let tasks: Vec<_> = tasks
             .iter()
@@ -351,6 +472,10 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`remove`](Self::remove), and [`Error::Corrupt`] when its value isn't one of `T`.
+    ///
+    /// # Examples
+    ///
+    /// See [`TaskInfo`].
     pub fn get(&self, id: &TaskId) -> Result<Option<TaskInfo<T>>> {
         let id = id.checked()?;
         let key = &self.claim.keys()[self.shard_of(id)];
@@ -363,6 +488,21 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("buried")?;
+    /// queue.insert(&7, Duration::ZERO)?;
+    /// Task::bury(queue.take()?, "the address is wrong")?;
+    /// for task in queue.buried(10)? {
+    ///     println!("{}: {:?}", task.value, task.last_error);
+    /// }
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn buried(&self, limit: usize) -> Result<Vec<TaskInfo<T>>> {
         self.list(TaskState::Buried, limit)
     }
@@ -374,6 +514,18 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::TaskState;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("list")?;
+    /// queue.insert(&7, Duration::from_secs(60))?;
+    /// assert_eq!(queue.list(TaskState::Delayed, 10)?[0].value, 7);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn list(&self, state: TaskState, limit: usize) -> Result<Vec<TaskInfo<T>>> {
         let mut records = Vec::new();
         for key in self.claim.keys() {
@@ -395,6 +547,10 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// - [`Error::Unavailable`] when the engine can't be reached for
     ///   [`outage_timeout`](crate::LockerBuilder::outage_timeout).
     /// - [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when the engine fails.
+    ///
+    /// # Examples
+    ///
+    /// See [`DelayQueue`].
     pub fn take(&self) -> Result<Task<T>> {
         loop {
             // Without a deadline there is no end but a task or an error.
@@ -411,6 +567,10 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`take`](Self::take).
+    ///
+    /// # Examples
+    ///
+    /// See [`DelayQueue`].
     pub fn try_take(&self) -> Result<Option<Task<T>>> {
         self.task(self.locker.calls().try_lock(&self.claim))
     }
@@ -420,6 +580,16 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`take`](Self::take).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("take-for")?;
+    /// assert!(queue.take_for(Duration::from_millis(10))?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn take_for(&self, timeout: Duration) -> Result<Option<Task<T>>> {
         let calls = self.locker.calls();
         let deadline = Deadline::after_by(&*calls.core.clock, timeout);
@@ -432,6 +602,18 @@ impl<T: Serialize + DeserializeOwned> DelayQueue<T> {
     /// # Errors
     ///
     /// The errors of [`take`](Self::take).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use std::time::Instant;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("take-until")?;
+    /// let deadline = Instant::now() + Duration::from_millis(10);
+    /// assert!(queue.take_until(deadline)?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn take_until(&self, deadline: Instant) -> Result<Option<Task<T>>> {
         self.take_for(deadline.saturating_duration_since(time::now()))
     }

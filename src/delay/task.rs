@@ -82,32 +82,88 @@ impl<T> Task<T> {
     /// Its [`is_held`](LockGuard::is_held), [`check`](LockGuard::check), [`lost`](LockGuard::lost) and
     /// [`fencing_token`](LockGuard::fencing_token) are about this try; [`was_abandoned`](LockGuard::was_abandoned) says
     /// whether the task's last worker vanished. Its name is the queue's.
+    ///
+    /// # Examples
+    ///
+    /// See [`Task`].
     pub fn lease(this: &Self) -> &LockGuard {
         &this.lease
     }
 
     /// Returns the fencing token of this try: larger than the token of each earlier try of any task of the queue. In a
     /// queue of several [shards](crate::DelayQueue::shards) this holds only for the tries of one task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("task-token")?;
+    /// queue.insert_all(&[(7, Duration::ZERO), (8, Duration::ZERO)])?;
+    /// let (first, second) = (queue.take()?, queue.take()?);
+    /// assert!(Task::fencing_token(&second) > Task::fencing_token(&first));
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn fencing_token(this: &Self) -> u64 {
         this.lease.fencing_token()
     }
 
     /// Returns the id of the task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use crosslock::Task;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("task-id")?;
+    /// queue.entry("invoice-17").insert(&7)?;
+    /// assert_eq!(Task::id(&queue.take()?).as_str(), "invoice-17");
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn id(this: &Self) -> &TaskId {
         &this.id
     }
 
     /// Returns the number of this try: 1 for the first.
+    ///
+    /// # Examples
+    ///
+    /// See [`Task`].
     pub fn attempt(this: &Self) -> u32 {
         this.attempt
     }
 
     /// Returns when the task was due.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("task-due")?;
+    /// queue.insert(&7, Duration::ZERO)?;
+    /// println!("it was due at {:?}", Task::due(&queue.take()?));
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn due(this: &Self) -> SystemTime {
         this.due
     }
 
     /// Returns how long after its time the task was taken, by the engine's clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("task-late")?;
+    /// queue.insert(&7, Duration::ZERO)?;
+    /// println!("it is {:?} late", Task::late(&queue.take()?));
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn late(this: &Self) -> Duration {
         this.late
     }
@@ -119,6 +175,19 @@ impl<T> Task<T> {
     /// - [`Error::Lost`] when the lease is over. Nothing was changed: another worker has the task, or will.
     /// - [`Error::Unavailable`], [`Error::Denied`], [`Error::Conflict`] and [`Error::Engine`] when it isn't known
     ///   whether the engine knows that it is done. If it doesn't, the task is tried again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("task-done")?;
+    /// let id = queue.insert(&7, Duration::ZERO)?;
+    /// Task::done(queue.take()?)?;
+    /// assert!(queue.get(&id)?.is_none());
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn done(mut this: Self) -> Result<()> {
         this.end(TaskEnd::Done)
     }
@@ -128,6 +197,19 @@ impl<T> Task<T> {
     /// # Errors
     ///
     /// The errors of [`done`](Self::done).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use crosslock::Task;
+    /// # let locker = crosslock::Locker::open("memory:")?;
+    /// # let queue = locker.delay_queue::<u32>("task-retry")?;
+    /// queue.insert(&7, Duration::ZERO)?;
+    /// Task::retry_in(queue.take()?, Duration::from_millis(10))?;
+    /// assert_eq!(Task::attempt(&queue.take()?), 2);
+    /// # Ok::<(), crosslock::Error>(())
+    /// ```
     pub fn retry_in(mut this: Self, delay: Duration) -> Result<()> {
         this.end(TaskEnd::RetryIn(delay, ""))
     }
@@ -137,6 +219,10 @@ impl<T> Task<T> {
     /// # Errors
     ///
     /// The errors of [`done`](Self::done).
+    ///
+    /// # Examples
+    ///
+    /// See [`Task`].
     pub fn bury(mut this: Self, why: &str) -> Result<()> {
         this.end(TaskEnd::Bury(why))
     }

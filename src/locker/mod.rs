@@ -79,7 +79,7 @@ impl Locker {
         }
     }
 
-    /// Returns a clone whose names are kept apart from those of other namespaces.
+    /// Returns a clone for another namespace: its names are apart from those of all others.
     ///
     /// On Redis, the locker subscribes to a namespace while one of its threads waits there, and for 10 to 20 s more.
     ///
@@ -150,12 +150,11 @@ impl Locker {
 
     /// Tries to take a lock once, without waiting. Returns `None` when it is taken.
     ///
-    /// It takes no lock for which other processes wait. It does no I/O if
-    /// this locker or a clone of it holds the lock, or waits for it.
+    /// It takes no lock for which other processes wait. It does no I/O if this locker or a clone of it holds the lock,
+    /// or waits for it.
     ///
-    /// If several machines start a job of which one run is enough, also call
-    /// [`at_least_for`](LockGuard::at_least_for): a machine that starts when the first one is done would find the lock
-    /// free.
+    /// If several machines start a job that should run once, also call [`at_least_for`](LockGuard::at_least_for): a
+    /// machine that starts when the first one is done would find the lock free.
     ///
     /// # Errors
     ///

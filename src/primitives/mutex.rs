@@ -106,7 +106,7 @@ pub struct Mutex<T>(Arc<ValueLock<T>>);
 
 /// A held [`Mutex`], and its value.
 ///
-/// [`ValueGuard`] says what the guard is and what its drop does. Its functions are [`lease`](ValueGuard::lease),
+/// [`ValueGuard`] describes the guard and its drop. Its functions are [`lease`](ValueGuard::lease),
 /// [`unlock`](ValueGuard::unlock) and [`discard`](ValueGuard::discard).
 ///
 /// # Examples

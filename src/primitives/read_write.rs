@@ -15,7 +15,7 @@ impl Locker {
     ///
     /// # Guarantees
     ///
-    /// While the guard [is held](LockGuard::is_held), no writer of the name is valid, nor any other guard but those of
+    /// While the guard [is held](LockGuard::is_held), no guard of the name is valid except those of
     /// readers.
     ///
     /// # What breaks them
@@ -121,8 +121,8 @@ impl Locker {
     ///
     /// Returns the guard of the writer. Where there are read-write locks this is the same as [`lock`](Self::lock): each
     /// excludes the other, and readers. Guarantees, round trips and differences from `std` are those of
-    /// [`read`](Self::read). A writer that waits keeps new readers out, unless [`prefer`](crate::LockerBuilder::prefer)
-    /// says otherwise.
+    /// [`read`](Self::read). A waiting writer keeps new readers out, unless you set
+    /// [`prefer`](crate::LockerBuilder::prefer).
     ///
     /// # Errors
     ///

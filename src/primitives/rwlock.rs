@@ -42,15 +42,15 @@ impl Locker {
     }
 }
 
-/// A lock across processes that many may hold to read, or one to write, and the value that it protects.
+/// A lock across processes with many readers or one writer, and the value that it protects.
 ///
-/// [`Locker::rwlock`] makes one. Making and cloning it costs no I/O. The value is stored, and ends, as that of a
-/// [`Mutex`](crate::Mutex), whose page says how.
+/// [`Locker::rwlock`] makes one. Making and cloning it costs no I/O. The value is stored as the value of a
+/// [`Mutex`](crate::Mutex) is.
 ///
 /// # Guarantees
 ///
-/// While the lease of a reader [is held](crate::LockGuard::is_held), no writer of the name is valid; while that of a
-/// writer is, no other guard is. Either has the value that was stored last. A writer that has lost its lock can't
+/// While the lease of a reader [is held](crate::LockGuard::is_held), no writer of the name is valid. While the lease of
+/// a writer is held, no other guard is valid. Both have the last stored value. A writer that has lost its lock can't
 /// overwrite a later value.
 ///
 /// # What breaks them
@@ -68,8 +68,8 @@ impl Locker {
 /// - All differences of [`Mutex`](crate::Mutex) from `std`'s: the value is stored and outlives its processes, every
 ///   call returns a `Result`, a drop only logs that storing failed, and nothing is poisoned.
 /// - A reader's guard has a copy of the value, read when the lock was taken, and not a reference to a shared one.
-/// - Readers and writers take turns, unless [`prefer`](crate::LockerBuilder::prefer) says otherwise, see
-///   [`Locker::read`]. `std` promises no order.
+/// - Readers and writers take turns, unless you set [`prefer`](crate::LockerBuilder::prefer): see [`Locker::read`].
+///   `std` promises no order.
 /// - Calls with a timeout exist.
 ///
 /// # Examples
@@ -507,7 +507,7 @@ impl<T: fmt::Debug> fmt::Debug for RwLockReadGuard<T> {
 
 /// An [`RwLock`] that is held to write, and its value.
 ///
-/// [`ValueGuard`] says what the guard is and what its drop does. Its functions are [`lease`](ValueGuard::lease),
+/// [`ValueGuard`] describes the guard and its drop. Its functions are [`lease`](ValueGuard::lease),
 /// [`unlock`](ValueGuard::unlock), [`discard`](ValueGuard::discard) and [`downgrade`](ValueGuard::downgrade).
 ///
 /// # Examples

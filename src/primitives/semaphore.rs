@@ -53,7 +53,7 @@ impl Locker {
 /// A lock that several can hold at once, up to a number of permits.
 ///
 /// [`Locker::semaphore`] makes one. Making and cloning it costs no I/O. The guard of a permit, or of several, is a
-/// [`LockGuard`]; its [`was_abandoned`](LockGuard::was_abandoned) tells only of an exclusive holder of the name.
+/// [`LockGuard`]; its [`was_abandoned`](LockGuard::was_abandoned) reports only an exclusive holder of the name.
 ///
 /// # Guarantees
 ///

@@ -62,13 +62,22 @@ impl Line {
     }
 
     fn drawn(&self, columns: usize) -> String {
-        let text: String = self.text.chars().take(columns).collect();
+        let text = cut(&self.text, columns);
         match self.look {
             Look::Plain => text,
             Look::Bold => Style::of_terminal().bold(&text),
             Look::Dim => Style::of_terminal().dim(&text),
         }
     }
+}
+
+/// The text as far as it fits into the columns. If some of it doesn't fit, it ends with `…`.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let fitting = text.chars().take(columns.saturating_sub(1));
+    fitting.chain(['…']).take(columns).collect()
 }
 
 pub(super) fn run(watch: &Watch) -> Outcome {
@@ -211,6 +220,14 @@ mod tests {
         let fitting = fit(&lines, 2);
         assert_eq!(fitting.len(), 2);
         assert_eq!(fitting[1].text, "and 2 more lines");
+    }
+
+    #[test]
+    fn cut_line_shows_that_it_is_cut() {
+        assert_eq!(cut("waiting", 7), "waiting");
+        assert_eq!(cut("waiting", 6), "waiti…");
+        assert_eq!(cut("waiting", 1), "…");
+        assert_eq!(cut("waiting", 0), "");
     }
 
     #[test]
