@@ -2,7 +2,7 @@
 //!
 //! | its place | it asks | and then |
 //! |---|---|---|
-//! | outside | all servers at once; where the name was taken lately, the line's server first | it has the lock; or it is taken: in line |
+//! | outside | all servers at once; where the name was taken lately, the line's server first | it has the lock; or it is taken: it asks the line's server alone, and is in line |
 //! | in line | the line's server, as it would a single one, and hears of its grant there | first |
 //! | first: the line's server has let it in | the other servers at once, and all when it asks again | it has the lock; or others still have it at a majority: first, and it asks again after a pause |
 //!
@@ -136,33 +136,26 @@ impl QuorumWait {
                 self.is_first(grant.token.number, Some(grant));
             }
             Ok(Answer::Broken) => return Ok(Some(self.spent(held))),
-            Ok(taken) => {
+            Ok(Answer::Taken { is_queued, holder }) => {
                 self.place = Place::InLine;
-                return Ok(Some(taken));
+                return Ok(Some(self.taken_now(is_queued, holder)));
             }
             Err(failed) => {
+                self.may_have_left |= failed.sent;
                 let mut nodes = self.quorum.nodes.iter().enumerate();
                 let next = nodes.find(|(at, node)| *at != self.line && node.is_up());
                 // It may only have had too little time.
                 let Some((next, _)) = next.filter(|_| !deadline.is_over()) else {
                     return Err(failed);
                 };
-                self.may_have_left |= failed.sent;
                 self.stand_at(next);
             }
         }
         Ok(None)
     }
 
-    fn ask_all(
-        &mut self,
-        held: Held<'_>,
-        mut pace: Option<&mut Pace<'_>>,
-    ) -> Result<Answer, Failed> {
-        let inbox = self.wait.inbox(held.request);
-        let if_taken = (self.wait).if_taken(held.request, pace.as_deref_mut(), inbox.as_ref());
-        let is_queued = matches!(if_taken, IfTaken::Wait { .. });
-        let (mut poll, since) = self.poll(held, if_taken);
+    fn ask_all(&mut self, held: Held<'_>, pace: Option<&mut Pace<'_>>) -> Result<Answer, Failed> {
+        let (mut poll, since) = self.poll(held);
         self.clear_up(held, &mut poll);
         if poll.no.iter().any(|(_, no)| *no == Acquired::Broken) {
             return Ok(self.spent(held));
@@ -177,12 +170,12 @@ impl QuorumWait {
             let error = held.quorum.too_few(Some(held.request.key()), poll);
             return Err(Failed::sent(error));
         }
-        Ok(self.taken(held, pace, (line, poll), (since, is_queued)))
+        Ok(self.taken(held, pace, line, &poll))
     }
 
     /// Asks all servers, but the line's where that has just let the owner in. Says since when the owner has what it is
     /// granted.
-    fn poll(&mut self, held: Held<'_>, if_taken: IfTaken<'_>) -> (Poll, BootInstant) {
+    fn poll(&mut self, held: Held<'_>) -> (Poll, BootInstant) {
         let (quorum, request, line) = (held.quorum, held.request, self.line);
         let tokens_from = match self.place {
             Place::First(token, _) => token,
@@ -197,8 +190,8 @@ impl QuorumWait {
         }
         let is_known = !poll.yes.is_empty();
         let call = |at| {
-            let if_taken = if at == line { if_taken } else { IfTaken::Leave };
-            let call = || (quorum.scripts()).acquisition(request, if_taken, Some(tokens_from));
+            let call =
+                || (quorum.scripts()).acquisition(request, IfTaken::Leave, Some(tokens_from));
             (at != line || !is_known).then(call)
         };
         let meaning = |reply| meaning(held, reply);
@@ -254,41 +247,40 @@ impl QuorumWait {
         }))
     }
 
-    /// Others have it at so many servers that no majority is left. The owner gives back what it has, but for its place
-    /// in the line.
+    /// Others have it at so many servers that no majority is left. The owner gives back what it has. But one that waits
+    /// keeps what the line's server has granted it. If another has it there, too, an owner that waits enters the line.
     fn taken(
         &mut self,
         held: Held<'_>,
         pace: Option<&mut Pace<'_>>,
-        (line, poll): (usize, Poll),
-        (since, mut is_queued): (BootInstant, bool),
+        line: usize,
+        poll: &Poll,
     ) -> Answer {
         let (waits, old_line) = (pace.is_some(), self.line);
-        let has_moved = line != old_line;
         self.give_back(held, |at| match at {
             _ if at == line => !waits && poll.may_have(at),
             _ => at == old_line || poll.may_have(at),
         });
-        if has_moved {
+        if line != old_line {
             self.stand_at(line);
         }
         held.quorum.contended.insert(held.request.claim);
-        let mut holder = None;
         if let Some(token) = poll.yes_of(line).filter(|_| waits) {
             self.is_first(token.number, None);
-            is_queued = true;
-        } else if let Some((_, Acquired::Taken(taken))) =
-            poll.no.into_iter().find(|(at, _)| *at == line)
+        } else if waits
+            && !self.is_spent
+            && let Ok(Some(answer)) = self.ask_line(held, pace)
         {
-            self.place = Place::InLine;
-            is_queued &= !has_moved;
-            let server = held.quorum.nodes[line].server.clone();
-            holder = (self.wait).answered((since, is_queued), taken, server, pace);
-        } else {
-            is_queued = false;
+            return answer;
         }
+        let is_first = matches!(self.place, Place::First(..));
+        self.taken_now(is_first, None)
+    }
+
+    /// An owner that may have something is told to be in the queue, so that its caller leaves everywhere when it gives
+    /// up.
+    fn taken_now(&self, is_queued: bool, holder: Option<String>) -> Answer {
         Answer::Taken {
-            // Its caller leaves everywhere when it gives up.
             is_queued: is_queued || self.may_have_left || self.is_spent,
             holder,
         }
