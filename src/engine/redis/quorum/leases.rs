@@ -40,43 +40,58 @@ impl<'a> Held<'a> {
 
     /// Sends a change to all, until a majority is known to have done it, or can't do it.
     fn changed(self, change: Change<'_>) -> Leases {
-        let (scripts, line) = (self.quorum.scripts(), self.quorum.line());
-        let call = scripts.changing(self.request, change);
-        self.sent(call, change, |votes| match change {
+        let (mut votes, line) = (self.quorum.no_votes(), self.quorum.line());
+        let call = self.quorum.scripts().changing(self.request, change);
+        self.send(&mut votes, call, change, |votes| match change {
             Change::Verify => votes.is_decided(),
             // Without the line's server the lock isn't free.
             Change::Release(_) if !leaves(change) => votes.is_decided() && votes.has_heard(line),
             // Those are found that have lost it, and asked again; or that have it now, and are to give it back.
             _ => false,
-        })
+        });
+        votes
     }
 
     /// Raises the counters of all that have the lease to a token.
     pub(super) fn raise(self, token: Token) -> Leases {
+        let mut votes = self.quorum.no_votes();
         let call = self.quorum.scripts().raising(self.request, token);
-        self.sent(Some(call), Change::Renew, Votes::is_decided)
+        self.send(&mut votes, Some(call), Change::Renew, Votes::is_decided);
+        votes
     }
 
-    /// Sends all a call whose answer is that of a change.
-    fn sent(
+    /// Gives back what the owner may have at servers, and leaves their queues. False if one of them may still get
+    /// a copy of that: it didn't answer, or it was sent again.
+    pub(super) fn give_back(self, may_have: impl Fn(usize) -> bool) -> bool {
+        let release = Change::Release(Release::UNKNOWN);
+        let call = self.quorum.scripts().changing(self.request, release);
+        let mut votes = self.quorum.no_votes();
+        for (at, vote) in votes.said.iter_mut().enumerate() {
+            *vote = (!may_have(at)).then_some(Vote::No(Gone::NotOwner));
+        }
+        self.send(&mut votes, call, release, |_| false);
+        votes.answered() == votes.said.len() && !votes.has_repeated
+    }
+
+    /// Sends a call, whose answer is that of a change, to those servers that haven't said anything yet.
+    fn send(
         self,
+        votes: &mut Leases,
         call: Option<Call<'_>>,
         change: Change<'_>,
         is_enough: impl Fn(&Leases) -> bool,
-    ) -> Leases {
+    ) {
         let (quorum, request) = (self.quorum, self.request);
         let meaning = |reply| match quorum.scripts().outcome(request, change, Ok(reply)) {
             Ok(Outcome::Done(done)) => Ok(Ok(done.token)),
             Ok(Outcome::Gone(gone)) => Ok(Err(gone)),
             Err(error) => Err(Failure::Other(error.to_string().into())),
         };
-        let mut votes = quorum.no_votes();
         votes.is_line_last =
             matches!(change, Change::Release(_)) && quorum.contended.has(request.claim);
         if let Some(call) = call {
-            quorum.poll(&mut votes, &call, self.deadline, meaning, is_enough);
+            quorum.poll(votes, &call, self.deadline, meaning, is_enough);
         }
-        votes
     }
 
     fn outcome(self, change: Change<'_>, votes: Leases) -> Result<Outcome> {
@@ -140,35 +155,9 @@ impl<'a> Held<'a> {
         votes.forget(|vote| matches!(vote, Some(Vote::Yes(_))));
         let outcome = self.outcome(change, votes)?;
         let last_used = largest.map_or(last_used, |token| token.number);
-        let release = Release {
-            ending: Ending::Panicked { last_used },
-            ..Release::UNKNOWN
-        };
+        let release = Release::abandoned(last_used);
         self.changed(Change::Release(release));
         Ok(outcome)
-    }
-
-    /// Gives back what the owner may have at servers, and leaves their queues. False if one of them may still get
-    /// a copy of that: it didn't answer, or it was sent again.
-    pub(super) fn give_back(self, may_have: impl Fn(usize) -> bool) -> bool {
-        let release = Change::Release(Release::UNKNOWN);
-        let Some(call) = self.quorum.scripts().changing(self.request, release) else {
-            return true;
-        };
-        let mut votes = self.quorum.no_votes();
-        votes.is_line_last = true;
-        for (at, vote) in votes.said.iter_mut().enumerate() {
-            *vote = (!may_have(at)).then_some(Vote::Yes(()));
-        }
-        let meaning = |reply: Reply| {
-            Ok(if reply.repeated {
-                Err(Gone::Repeated)
-            } else {
-                Ok(())
-            })
-        };
-        (self.quorum).poll(&mut votes, &call, self.deadline, meaning, |_| false);
-        votes.yes().count() == votes.said.len()
     }
 }
 

@@ -6,7 +6,7 @@ use std::{cmp::Reverse, mem::discriminant, time::Duration};
 
 use ::redis::Value;
 
-use super::votes::{Vote, Votes};
+use super::votes::Votes;
 use super::{leases::Held, shared::Quorum, wait::QuorumWait};
 use crate::base::diagnosis::Verdict;
 use crate::base::{
@@ -101,10 +101,14 @@ impl Engine for QuorumEngine {
         page.or_else(|e| {
             node.heard(Some(&Failure::Closed(e.to_string().into())));
             let up = nodes.iter().filter(|node| node.is_up()).count();
-            let is_majority_up = up >= self.0.majority();
-            let next = is_majority_up.then(|| cursor.next(0, nodes.len()));
-            let names = Vec::new();
-            next.map(|next| Page { names, next }).ok_or(e)
+            if up < self.0.majority() {
+                return Err(e);
+            }
+            let next = cursor.next(0, nodes.len());
+            Ok(Page {
+                next,
+                ..Page::default()
+            })
         })
     }
 
@@ -118,14 +122,15 @@ impl Engine for QuorumEngine {
             let end = quorum.scripts().breaking(key);
             let held = quorum.ask_each(key, end, deadline, broken)?;
             let all = held.concat();
-            for holder in quorum.of_majority(&held).into_iter().chain(all.clone()) {
+            let is_alone = !all.is_empty() && all.len() < held.len();
+            for holder in quorum.of_majority(&held).into_iter().chain(all) {
                 let is_known =
                     |known: &Holder| (&known.party, known.token) == (&holder.party, holder.token);
                 if !holders.iter().any(is_known) {
                     holders.push(holder);
                 }
             }
-            if all.is_empty() || held.iter().all(|of_one| of_one.len() == 1) {
+            if !is_alone {
                 break;
             }
         }
@@ -192,7 +197,7 @@ impl Quorum {
     }
 
     /// Asks all servers, and waits for each. Gives what they say, in their order.
-    fn ask_each<T>(
+    fn ask_each<T: Clone>(
         &self,
         key: &Key,
         call: Call<'_>,
@@ -211,10 +216,6 @@ impl Quorum {
         if !is_majority || votes.yes().next().is_none() {
             return Err(self.too_few(Some(key), votes));
         }
-        let said = votes.said.into_iter().filter_map(|vote| match vote {
-            Some(Vote::Yes(said)) => Some(said),
-            _ => None,
-        });
-        Ok(said.collect())
+        Ok(votes.yes().cloned().collect())
     }
 }

@@ -11,17 +11,18 @@ use ::redis::Value;
 
 use super::node::{Arrival, Arrivals, Node, SILENCE};
 use super::shared::Quorum;
+use super::votes::{Vote, Votes};
 use crate::base::Deadline;
 use crate::base::sys::channel::{Receiver, unbounded};
 use crate::base::sys::{net, time};
-use crate::engine::Failed;
 use crate::engine::net::slice;
 use crate::engine::redis::connection::{Connection, is_unknown_script};
 use crate::engine::redis::script::{Command, SameConnection};
 use crate::engine::redis::{failure::Failure, server::Answer};
+use crate::engine::{Failed, Gone};
 
 /// What one server said.
-pub(super) type Said = Result<Answer, Failed<Failure>>;
+type Said = Result<Answer, Failed<Failure>>;
 
 /// For how long a full buffer may keep the others waiting.
 const WRITING: Duration = Duration::from_millis(50);
@@ -56,14 +57,31 @@ struct Round<'a> {
 }
 
 impl Quorum {
-    /// Sends servers a command, in their order, until `hear` has been told enough.
-    pub(super) fn round(
+    /// Sends a command to each server that hasn't said anything yet, until the votes are enough. `meaning` tells an
+    /// answer's yes or no.
+    pub(super) fn poll<Y>(
         &self,
+        votes: &mut Votes<Y>,
         call: &dyn Command,
-        servers: Vec<usize>,
         deadline: &Deadline,
-        hear: &mut dyn FnMut(usize, Said) -> bool,
+        meaning: impl Fn(Answer) -> Result<Result<Y, Gone>, Failure>,
+        is_enough: impl Fn(&Votes<Y>) -> bool,
     ) {
+        let line = self.line();
+        let mut servers: Vec<_> = (0..self.nodes.len()).collect();
+        servers.retain(|at| !votes.has_heard(*at));
+        servers.sort_by_key(|at| (*at == line) == votes.is_line_last);
+        let mut hear = |at: usize, said: Said| {
+            votes.has_repeated |= said.as_ref().is_ok_and(|answer| answer.repeated);
+            let meant = said.and_then(|answer| meaning(answer).map_err(Failed::sent));
+            votes.said[at] = Some(match meant {
+                Ok(Ok(yes)) => Vote::Yes(yes),
+                Ok(Err(_)) if !self.nodes[at].votes() => Vote::Abstains,
+                Ok(Err(no)) => Vote::No(no),
+                Err(failed) => Vote::Failed(failed),
+            });
+            is_enough(votes)
+        };
         let mut round = Round {
             quorum: self,
             call,
@@ -75,7 +93,7 @@ impl Quorum {
             arriving: 0,
             arrivals: None,
             repeated: Vec::new(),
-            hear,
+            hear: &mut hear,
             is_enough: false,
             heard: 0,
         };

@@ -1,10 +1,9 @@
-//! A question to servers, what they say to it, and when that is enough.
+//! What servers say to one question, and when that is enough.
 
-use super::round::Said;
 use super::shared::Quorum;
-use crate::base::{Deadline, Error, Key};
+use crate::base::{Error, Key};
+use crate::engine::redis::failure::Failure;
 use crate::engine::redis::servers::heard::worse;
-use crate::engine::redis::{failure::Failure, script::Command, server::Answer as Reply};
 use crate::engine::{Failed, Gone};
 
 /// What one server says.
@@ -24,6 +23,8 @@ pub(super) struct Votes<Y> {
     pub(super) said: Vec<Option<Vote<Y>>>,
     /// Whether the line's server is asked behind the others: an owner that it lets in finds the lock free there.
     pub(super) is_line_last: bool,
+    /// Whether a server that has answered may get another copy of the command.
+    pub(super) has_repeated: bool,
 }
 
 impl<Y> Votes<Y> {
@@ -86,34 +87,8 @@ impl Quorum {
         Votes {
             said: self.nodes.iter().map(|_| None).collect(),
             is_line_last: false,
+            has_repeated: false,
         }
-    }
-
-    /// Sends a command to each server that hasn't said anything yet, until the votes are enough. `meaning` tells an
-    /// answer's yes or no.
-    pub(super) fn poll<Y>(
-        &self,
-        votes: &mut Votes<Y>,
-        call: &dyn Command,
-        deadline: &Deadline,
-        meaning: impl Fn(Reply) -> Result<Result<Y, Gone>, Failure>,
-        is_enough: impl Fn(&Votes<Y>) -> bool,
-    ) {
-        let line = self.line();
-        let mut servers: Vec<_> = (0..self.nodes.len()).collect();
-        servers.retain(|at| votes.said[*at].is_none());
-        servers.sort_by_key(|at| (*at == line) == votes.is_line_last);
-        let mut hear = |at: usize, said: Said| {
-            let meant = said.and_then(|reply| meaning(reply).map_err(Failed::sent));
-            votes.said[at] = Some(match meant {
-                Ok(Ok(yes)) => Vote::Yes(yes),
-                Ok(Err(_)) if !self.nodes[at].votes() => Vote::Abstains,
-                Ok(Err(no)) => Vote::No(no),
-                Err(failed) => Vote::Failed(failed),
-            });
-            is_enough(votes)
-        };
-        self.round(call, servers, deadline, &mut hear);
     }
 
     /// The error of a call that too few servers have answered.

@@ -26,6 +26,8 @@ pub(super) struct QuorumWait {
     place: Place,
     /// What the line's server has granted, as long as nothing was asked since.
     at_line: Option<Grant>,
+    /// For how many questions the owner has been first.
+    questions: u32,
     /// Whether a server that fails may have something of it.
     may_have_left: bool,
     /// Whether another owner has to ask.
@@ -35,8 +37,8 @@ pub(super) struct QuorumWait {
 enum Place {
     Outside,
     InLine,
-    /// With that token, and for so many questions.
-    First(u64, u32),
+    /// With that token.
+    First(u64),
 }
 
 /// The first pause of an owner that the line's server has let in, and another hasn't. A release reaches the others
@@ -65,7 +67,7 @@ impl Wait for QuorumWait {
         let is_line_first = match self.place {
             Place::Outside => quorum.contended.has(request.claim),
             Place::InLine => true,
-            Place::First(..) => false,
+            Place::First(_) => false,
         };
         if is_line_first && let Some(answer) = self.ask_line(held, pace.as_deref_mut())? {
             return Ok(answer);
@@ -74,9 +76,9 @@ impl Wait for QuorumWait {
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        if let Place::First(_, questions) = &mut self.place {
-            *questions += 1;
-            let short = SHORTEST * 2u32.saturating_pow((*questions).min(16));
+        if matches!(self.place, Place::First(_)) {
+            self.questions += 1;
+            let short = SHORTEST * 2u32.pow(self.questions.min(16));
             let pause = pace.next_pause().min(request.ttl / 3).min(short);
             pace.until.sleep(pause);
         } else if let Some(grant) = self.wait.wait(request, pace) {
@@ -95,6 +97,7 @@ impl QuorumWait {
             line,
             place: Place::Outside,
             at_line: None,
+            questions: 0,
             may_have_left: false,
             is_spent: false,
         }
@@ -102,17 +105,13 @@ impl QuorumWait {
 
     fn stand_at(&mut self, line: usize) {
         self.wait = RedisWait::new(self.quorum.deps_at(line), false);
-        (self.line, self.place, self.at_line) = (line, Place::Outside, None);
+        (self.line, self.place) = (line, Place::Outside);
+        (self.at_line, self.questions) = (None, 0);
     }
 
     /// The line's server has granted it, and needn't be asked again where that is known by a grant.
     fn is_first(&mut self, token: Token, at_line: Option<Grant>) {
-        self.quorum.tokens.granted(token);
-        let questions = match self.place {
-            Place::First(_, questions) => questions,
-            Place::Outside | Place::InLine => 0,
-        };
-        (self.place, self.at_line) = (Place::First(token.number, questions), at_line);
+        (self.place, self.at_line) = (Place::First(token.number), at_line);
     }
 
     /// Asks the line's server alone. Without an answer all have to be asked: it has let the owner in, or it fails, and
@@ -180,7 +179,7 @@ impl QuorumWait {
             poll.said[self.line] = Some(Vote::Yes(Some(grant.token)));
         }
         let tokens_from = match self.place {
-            Place::First(token, _) => token,
+            Place::First(token) => token,
             Place::Outside | Place::InLine => held.quorum.tokens.now(),
         };
         held.ask(&mut poll, Some(tokens_from), Leases::is_enough);
@@ -238,14 +237,14 @@ impl QuorumWait {
     /// Others have it at so many servers that no majority is left. The owner gives back what it has. But one that waits
     /// keeps what the line's server has granted it. If another has it there, too, an owner that waits enters the line.
     fn taken(&mut self, held: Held<'_>, pace: Option<&mut Pace<'_>>, poll: &Leases) -> Answer {
-        let (line, was_first) = (self.line, matches!(self.place, Place::First(..)));
+        let (line, was_first) = (self.line, matches!(self.place, Place::First(_)));
         let is_line = pace.is_some() && poll.line() == Some(line);
         let granted = poll.token_of(line).filter(|_| is_line);
+        held.quorum.contended.insert(held.request.claim);
         self.give_back(held, |at| match at == line {
             true => granted.is_none() && (was_first || poll.may_have(at)),
             false => poll.may_have(at),
         });
-        held.quorum.contended.insert(held.request.claim);
         if let Some(token) = granted {
             self.is_first(token, None);
             return self.taken_now(true, None);
@@ -257,7 +256,7 @@ impl QuorumWait {
         {
             return answer;
         }
-        let is_first = matches!(self.place, Place::First(..));
+        let is_first = matches!(self.place, Place::First(_));
         self.taken_now(is_first, None)
     }
 
