@@ -112,6 +112,14 @@ impl Release<'_> {
         value: None,
         next: None,
     };
+
+    /// Of a lease that nobody goes on holding: the next holder is told that it was abandoned.
+    pub(crate) fn abandoned(last_used: u64) -> Self {
+        Release {
+            ending: Ending::Panicked { last_used },
+            ..Release::UNKNOWN
+        }
+    }
 }
 
 /// What became of a change.

@@ -292,12 +292,7 @@ impl<'a> Held<'a> {
         if adopted.iter().all(Outcome::is_done) && self.raise(token, deadline)?.is_done() {
             return Ok(Some(token));
         }
-        let release = Change::Release(Release {
-            ending: Ending::Panicked {
-                last_used: token.number,
-            },
-            ..Release::UNKNOWN
-        });
+        let release = Change::Release(Release::abandoned(token.number));
         if let Err(e) = self.change(release, deadline) {
             log::warn!("a lock that was handed over stays taken until its lease ends: {e}");
         }

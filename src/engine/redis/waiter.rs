@@ -115,9 +115,18 @@ impl Wait for RedisWait {
                 since: asked,
             }),
             Acquired::Broken => Answer::Broken,
-            Acquired::Taken(taken) => {
+            Acquired::Taken(mut taken) => {
                 let is_queued = matches!(if_taken, IfTaken::Wait { .. });
-                let holder = self.answered((asked, is_queued), taken, server, pace);
+                let seen = Seen {
+                    asked,
+                    counter: taken.counter,
+                    is_queued,
+                };
+                self.taken(seen, &mut taken, server);
+                if let Some(pace) = pace {
+                    self.heartbeat.answered(&taken, pace);
+                }
+                let holder = taken.holder;
                 Answer::Taken { is_queued, holder }
             }
         })
@@ -150,31 +159,9 @@ impl RedisWait {
     }
 
     /// Where the owner hears of grants, if it does.
-    pub(super) fn inbox(&mut self, request: Request<'_>) -> Option<OpenInbox> {
+    fn inbox(&mut self, request: Request<'_>) -> Option<OpenInbox> {
         self.subscribe(request, None);
         self.subscription().and_then(Subscription::inbox)
-    }
-
-    /// The lock is taken, as that server has answered to a question that was asked then, and by which the owner waits
-    /// in the queue or doesn't. Gives who has it.
-    pub(super) fn answered(
-        &mut self,
-        (asked, is_queued): (BootInstant, bool),
-        mut taken: Taken,
-        server: Arc<Server>,
-        pace: Option<&mut Pace<'_>>,
-    ) -> Option<String> {
-        let seen = Seen {
-            asked,
-            counter: taken.counter,
-            is_queued,
-        };
-        self.is_unanswered = false;
-        self.taken(seen, &mut taken, server);
-        if let Some(pace) = pace {
-            self.heartbeat.answered(&taken, pace);
-        }
-        taken.holder
     }
 
     /// For how long to wait now; `None` where the owner has just subscribed, and asks at once. If it couldn't, it tries
@@ -207,7 +194,7 @@ impl RedisWait {
     }
 
     /// The owner enters the queue if it waits, but not before grants can be heard of.
-    pub(super) fn if_taken<'a>(
+    fn if_taken<'a>(
         &mut self,
         request: Request<'_>,
         pace: Option<&mut Pace<'_>>,

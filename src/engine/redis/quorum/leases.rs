@@ -1,15 +1,16 @@
 //! What is done with a lease by a majority. Each change is sent to all servers, and repeated where it has no answer.
 
-use super::{shared::Quorum, votes::Votes};
+use super::shared::Quorum;
+use super::votes::{Vote, Votes};
 use crate::base::{Deadline, Ending, Result, Token};
 use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::redis::{
     failure::Failure, leases::worst, script::Call, server::Answer as Reply,
 };
-use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
+use crate::engine::{Change, Gone, Outcome, Release, Request};
 
-/// What became of a change.
-type Changed = Votes<Done, Gone>;
+/// Where an owner has a lease, with the token if that is told.
+pub(super) type Leases = Votes<Option<Token>>;
 
 /// What an owner has, or may have, and by when a change of it is answered.
 #[derive(Clone, Copy)]
@@ -38,117 +39,125 @@ impl<'a> Held<'a> {
     }
 
     /// Sends a change to all, until a majority is known to have done it, or can't do it.
-    fn changed(self, change: Change<'_>) -> Changed {
-        // Those are found that have lost it, and asked again; or that have it now, and are to give it back.
-        let is_for_all = matches!(change, Change::Renew | Change::Adopt { .. }) || leaves(change);
-        // Without the line's server the lock isn't free.
-        let line = matches!(change, Change::Release(_)).then(|| self.quorum.line());
-        let call = || self.quorum.scripts().changing(self.request, change);
-        self.sent(call, change, |votes| {
-            !is_for_all && votes.is_decided() && line.is_none_or(|line| votes.has_heard(line))
-        })
-    }
-
-    /// Raises the counters of all that have the lease to a token.
-    pub(super) fn raise(self, token: Token) -> Changed {
-        let call = || Some(self.quorum.scripts().raising(self.request, token));
-        self.sent(call, Change::Renew, Votes::is_decided)
-    }
-
-    /// Sends all a call whose answer is that of a change.
-    fn sent(
-        self,
-        call: impl Fn() -> Option<Call<'a>>,
-        change: Change<'_>,
-        is_enough: impl Fn(&Changed) -> bool,
-    ) -> Changed {
-        let meaning = |reply| match self
-            .quorum
-            .scripts()
-            .outcome(self.request, change, Ok(reply))
-        {
-            Ok(Outcome::Done(done)) => Ok(Ok(done)),
-            Ok(Outcome::Gone(gone)) => Ok(Err(gone)),
-            Err(error) => Err(Failure::Other(error.to_string().into())),
-        };
-        let (quorum, mut votes) = (self.quorum, self.quorum.no_votes());
-        votes.is_line_last =
-            matches!(change, Change::Release(_)) && quorum.contended.has(self.request.claim);
-        quorum.poll(&mut votes, self.deadline, |_| call(), meaning, is_enough);
+    fn changed(self, change: Change<'_>) -> Leases {
+        let (mut votes, line) = (self.quorum.no_votes(), self.quorum.line());
+        let call = self.quorum.scripts().changing(self.request, change);
+        self.send(&mut votes, call, change, |votes| match change {
+            Change::Verify => votes.is_decided(),
+            // Without the line's server the lock isn't free.
+            Change::Release(_) if !leaves(change) => votes.is_decided() && votes.has_heard(line),
+            // Those are found that have lost it, and asked again; or that have it now, and are to give it back.
+            _ => false,
+        });
         votes
     }
 
-    fn outcome(self, change: Change<'_>, votes: Changed) -> Result<Outcome> {
+    /// Raises the counters of all that have the lease to a token.
+    pub(super) fn raise(self, token: Token) -> Leases {
+        let mut votes = self.quorum.no_votes();
+        let call = self.quorum.scripts().raising(self.request, token);
+        self.send(&mut votes, Some(call), Change::Renew, Votes::is_decided);
+        votes
+    }
+
+    /// Gives back what the owner may have at servers, and leaves their queues. False if one of them may still get
+    /// a copy of that: it didn't answer, or it was sent again.
+    pub(super) fn give_back(self, may_have: impl Fn(usize) -> bool) -> bool {
+        let release = Change::Release(Release::UNKNOWN);
+        let call = self.quorum.scripts().changing(self.request, release);
+        let mut votes = self.quorum.no_votes();
+        for (at, vote) in votes.said.iter_mut().enumerate() {
+            *vote = (!may_have(at)).then_some(Vote::No(Gone::NotOwner));
+        }
+        self.send(&mut votes, call, release, |_| false);
+        votes.answered() == votes.said.len() && !votes.has_repeated
+    }
+
+    /// Sends a call, whose answer is that of a change, to those servers that haven't said anything yet.
+    fn send(
+        self,
+        votes: &mut Leases,
+        call: Option<Call<'_>>,
+        change: Change<'_>,
+        is_enough: impl Fn(&Leases) -> bool,
+    ) {
+        let (quorum, request) = (self.quorum, self.request);
+        let meaning = |reply| match quorum.scripts().outcome(request, change, Ok(reply)) {
+            Ok(Outcome::Done(done)) => Ok(Ok(done.token)),
+            Ok(Outcome::Gone(gone)) => Ok(Err(gone)),
+            Err(error) => Err(Failure::Other(error.to_string().into())),
+        };
+        votes.is_line_last =
+            matches!(change, Change::Release(_)) && quorum.contended.has(request.claim);
+        if let Some(call) = call {
+            quorum.poll(votes, &call, self.deadline, meaning, is_enough);
+        }
+    }
+
+    fn outcome(self, change: Change<'_>, votes: Leases) -> Result<Outcome> {
         // It may still have something where there is no answer.
         let is_known = !leaves(change) || votes.is_complete();
-        // Where a majority has nothing of it any more it is released.
-        let is_released = matches!(change, Change::Release(_))
-            && !votes.yes.is_empty()
-            && !votes.is_no()
-            && votes.is_majority(votes.answered());
-        if is_known && (votes.is_yes() || is_released) {
+        let (some, is_gone) = (votes.yes().count(), votes.is_no());
+        let is_done = match change {
+            // Where a majority has nothing of it any more it is released.
+            Change::Release(_) => some > 0 && !is_gone && votes.is_majority(votes.answered()),
+            _ => votes.is_majority(some),
+        };
+        if is_known && is_done {
             return Ok(Outcome::DONE);
         }
-        if is_known && votes.is_no() {
-            let gone = votes.no.into_iter().map(|(_, gone)| gone);
-            return worst(gone.map(|gone| Ok(Outcome::Gone(gone))).collect(), change);
+        if is_known && is_gone {
+            let gone = votes.no().map(|gone| Ok(Outcome::Gone(gone)));
+            return worst(gone.collect(), change);
         }
         Err(self.quorum.too_few(Some(self.request.key()), votes))
     }
 
     /// Asks those servers for the lease again that don't have it: one that only just a majority has is lost with one
     /// server more. While it is valid nobody else has had a majority, so what they grant counts.
-    fn take_again(self, votes: &mut Changed) {
-        if votes.yes.is_empty() {
+    fn take_again(self, votes: &mut Leases) {
+        let is_lost = |vote: &_| matches!(vote, Some(Vote::No(Gone::NotOwner)));
+        if votes.yes().next().is_none() || !votes.said.iter().any(is_lost) {
             return;
         }
-        let is_lost = |(_, gone): &mut (usize, Gone)| *gone == Gone::NotOwner;
-        let lost: Vec<_> = votes.no.extract_if(.., is_lost).map(|(at, _)| at).collect();
+        votes.forget(is_lost);
+        self.ask(votes, self.request.granted, |_| false);
+    }
+
+    /// Asks those servers for the lock that haven't said anything yet. Their tokens are no smaller than `tokens_from`.
+    pub(super) fn ask(
+        self,
+        votes: &mut Leases,
+        tokens_from: Option<u64>,
+        is_enough: impl Fn(&Leases) -> bool,
+    ) {
         let (scripts, request) = (self.quorum.scripts(), self.request);
-        let call = || scripts.acquisition(request, IfTaken::Leave, request.granted);
-        let call = |at| lost.contains(&at).then(call);
+        let call = scripts.acquisition(request, IfTaken::Leave, tokens_from);
         let meaning = |reply: Reply| match scripts.acquired(request, reply.value) {
-            Ok(Acquired::Granted { .. }) => Ok(Ok(Done::default())),
-            _ => Ok(Err(Gone::NotOwner)),
+            Ok(Acquired::Granted { token, .. }) => Ok(Ok(Some(token))),
+            Ok(Acquired::Taken(_)) => Ok(Err(Gone::NotOwner)),
+            Ok(Acquired::Broken) => Ok(Err(Gone::Broken)),
+            Err(strange) => Err(Failure::Other(strange.error.to_string().into())),
         };
-        (self.quorum).poll(votes, self.deadline, call, meaning, |_| false);
+        (self.quorum).poll(votes, &call, self.deadline, meaning, is_enough);
     }
 
     /// If too few have it to adopt, what was adopted is released as abandoned.
     fn adopt(self, change: Change<'_>, last_used: u64) -> Result<Outcome> {
         let mut votes = self.changed(change);
-        let tokens = votes.yes.iter().filter_map(|(_, done)| done.token);
-        let largest = tokens.reduce(Token::and);
+        let largest = votes.yes().filter_map(|token| *token).reduce(Token::and);
         if let Some(token) = largest
             && votes.is_yes()
             && self.raise(token).is_yes()
         {
             return Ok(Some(token).into());
         }
-        votes.yes.clear();
+        votes.forget(|vote| matches!(vote, Some(Vote::Yes(_))));
         let outcome = self.outcome(change, votes)?;
         let last_used = largest.map_or(last_used, |token| token.number);
-        let release = Release {
-            ending: Ending::Panicked { last_used },
-            ..Release::UNKNOWN
-        };
+        let release = Release::abandoned(last_used);
         self.changed(Change::Release(release));
         Ok(outcome)
-    }
-
-    /// Gives back what the owner may have at servers, and leaves their queues. False if one of them may still get
-    /// a copy of that: it didn't answer, or it was sent again.
-    pub(super) fn give_back(self, may_have: impl Fn(usize) -> bool) -> bool {
-        let (scripts, release) = (self.quorum.scripts(), Change::Release(Release::UNKNOWN));
-        let release = || scripts.changing(self.request, release);
-        let call = |at| may_have(at).then(release).flatten();
-        let meaning = |reply: Reply| Ok(if reply.repeated { Err(()) } else { Ok(()) });
-        let (quorum, mut votes) = (self.quorum, self.quorum.no_votes());
-        votes.is_line_last = true;
-        let asked = (0..quorum.nodes.len()).filter(|at| may_have(*at)).count();
-        let is_enough = |votes: &Votes<(), ()>| votes.yes.len() == asked;
-        quorum.poll(&mut votes, self.deadline, call, meaning, is_enough);
-        is_enough(&votes)
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `leases.rs` | what is done with a lease, by a majority |
 //! | `operators.rs` | the engine, and what operators see and do |
 //! | `votes.rs` | a question to all, and when a majority has said yes or no |
-//! | `round.rs` | commands to several servers at once |
+//! | `round.rs` | a command to several servers at once |
 //! | `node.rs`, `shared.rs` | one of the servers; and what all calls share |
 //! | `voter.rs` | since when a server votes, and its clock |
 //!
@@ -35,11 +35,12 @@
 
 use std::sync::Arc;
 
-use self::{node::Node, operators::QuorumEngine, shared::Quorum, votes::Votes};
+use self::votes::{Vote, Votes};
+use self::{node::Node, operators::QuorumEngine, shared::Quorum};
+use super::clock_skew;
 use super::server::{Answer, Server};
 use super::servers::greeting::{Role, check};
 use super::settings::{Address, Kind, Settings};
-use super::{clock_skew, failure::Failure};
 use crate::base::{Clock, Deadline, Error, Options, Result};
 use crate::engine::net::address::{Endpoint, HostPort};
 use crate::engine::{Failed, url::invalid_url};
@@ -91,18 +92,19 @@ pub(super) fn open(
 impl Quorum {
     /// Finds out whether a majority lets us in, and whether each that answers is a server that decides for itself.
     fn greet(&self, deadline: &Deadline) -> Result<()> {
-        let mut votes: Votes<_, ()> = self.no_votes();
+        let mut votes: Votes<_> = self.no_votes();
         let role = |reply: Answer| Ok(Ok(Role::of(&reply.value)));
-        let hello = |_| Some(::redis::cmd("HELLO"));
-        self.poll(&mut votes, deadline, hello, role, |_| false);
-        // One that was reached, but doesn't know HELLO, may have locks all the same.
-        let is_old = |(_, failed): &mut (usize, Failed<Failure>)| {
-            failed.sent && !failed.error.is_of_connection()
-        };
-        let old = votes.failed.extract_if(.., is_old);
-        votes.yes.extend(old.map(|(at, _)| (at, Role::Primary)));
-        for (at, role) in &votes.yes {
-            check(*role, &self.nodes[*at].server, Kind::Quorum)?;
+        let hello = ::redis::cmd("HELLO");
+        self.poll(&mut votes, &hello, deadline, role, |_| false);
+        for (node, vote) in self.nodes.iter().zip(&mut votes.said) {
+            match vote {
+                Some(Vote::Yes(role)) => check(*role, &node.server, Kind::Quorum)?,
+                // It was reached. One that doesn't know HELLO may have locks all the same.
+                Some(Vote::Failed(Failed { error, sent: true })) if !error.is_of_connection() => {
+                    *vote = Some(Vote::Yes(Role::Primary));
+                }
+                _ => {}
+            }
         }
         let is_yes = votes.is_yes().then_some(());
         is_yes.ok_or_else(|| self.too_few(None, votes))

@@ -1,8 +1,7 @@
 //! One server of a quorum: whether it answers, and how it is connected to.
 //!
-//! A server that fails is left alone for a while, which doubles from [`FIRST_PAUSE`] to [`LONGEST_PAUSE`]: then one
-//! call connects to it. So a server that is down costs the others nothing. One that hangs, or can't be reached, costs
-//! one call [`SILENCE`] now and then.
+//! A server that fails is left alone for [`PAUSE`]: then one call connects to it. So a server that is down costs the
+//! others nothing. One that hangs, or can't be reached, costs one call [`SILENCE`] now and then.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,8 +13,7 @@ use crate::engine::redis::connection::Connection;
 use crate::engine::redis::lock_scripts::LockScripts;
 use crate::engine::redis::{failure::Failure, server::Server, servers::Servers};
 
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// For how long a server may owe an answer until it counts as failed.
 pub(super) const SILENCE: Duration = Duration::from_millis(250);
@@ -37,7 +35,6 @@ struct Health {
 #[derive(Debug)]
 struct Outage {
     cause: String,
-    pause: Duration,
     again_at: Instant,
 }
 
@@ -77,27 +74,27 @@ impl Node {
         self.server.voter().is_none_or(|voter| voter.votes())
     }
 
-    pub(super) fn answered(&self) {
-        let outage = self.health.lock().outage.take();
-        if outage.is_some() {
-            let (address, shown) = (self.server.address(), &self.server.settings().shown);
-            log::info!("{address} of {shown} answers again");
+    /// It has answered, or failed in this way. In the pause after a failure a further one is no news.
+    pub(super) fn heard(&self, failure: Option<&Failure>) {
+        let failure = failure.filter(|failure| failure.is_of_connection());
+        let (now, mut health) = (time::now(), self.health.lock());
+        let is_paused = |outage: &Outage| now < outage.again_at;
+        if failure.is_some() && health.outage.as_ref().is_some_and(is_paused) {
+            return;
         }
-    }
-
-    pub(super) fn failed(&self, cause: &str) {
-        let mut health = self.health.lock();
-        let before = health.outage.as_ref().map(|outage| outage.pause);
-        let pause = before.map_or(FIRST_PAUSE, |pause| LONGEST_PAUSE.min(2 * pause));
-        health.outage = Some(Outage {
-            cause: cause.to_owned(),
-            pause,
-            again_at: time::now() + pause,
+        let outage = failure.map(|failure| Outage {
+            cause: failure.to_string(),
+            again_at: now + PAUSE,
         });
+        let was_up = std::mem::replace(&mut health.outage, outage).is_none();
         drop(health);
-        if before.is_none() {
-            let (address, shown) = (self.server.address(), &self.server.settings().shown);
-            log::warn!("{address} of {shown} doesn't answer: {cause}");
+        if was_up == failure.is_none() {
+            return;
+        }
+        let (address, shown) = (self.server.address(), &self.server.settings().shown);
+        match failure {
+            Some(cause) => log::warn!("{address} of {shown} doesn't answer: {cause}"),
+            None => log::info!("{address} of {shown} answers again"),
         }
     }
 
@@ -119,7 +116,7 @@ impl Node {
             let made = node.server.connect(&deadline);
             node.end_connecting(made.as_ref().err());
             if let Ok(Some(voter)) = made.as_ref().map(Connection::voter) {
-                clock.saw(voter.clock);
+                clock.saw(voter.ahead);
             }
             if let Err(unread) = arrivals.to.send((at, made))
                 && let (_, Ok(connection)) = unread.0
@@ -144,7 +141,7 @@ impl Node {
                 return Err(Failure::Closed(outage.cause.clone().into()));
             }
             // Others don't try meanwhile.
-            outage.again_at = now + outage.pause;
+            outage.again_at = now + PAUSE;
         }
         let since = *health.connecting_since.get_or_insert(now);
         if now.saturating_duration_since(since) > SILENCE {
@@ -155,9 +152,6 @@ impl Node {
 
     fn end_connecting(&self, failure: Option<&Failure>) {
         self.health.lock().connecting_since = None;
-        match failure {
-            None => self.answered(),
-            Some(failure) => self.failed(&failure.to_string()),
-        }
+        self.heard(failure);
     }
 }

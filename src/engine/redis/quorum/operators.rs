@@ -2,11 +2,12 @@
 //! says.
 
 use std::sync::{Arc, Weak};
-use std::{cmp::Reverse, collections::BTreeSet, mem::discriminant, time::Duration};
+use std::{cmp::Reverse, mem::discriminant, time::Duration};
 
 use ::redis::Value;
 
-use super::{leases::Held, shared::Quorum, votes::Votes, wait::QuorumWait};
+use super::votes::Votes;
+use super::{leases::Held, shared::Quorum, wait::QuorumWait};
 use crate::base::diagnosis::Verdict;
 use crate::base::{
     Deadline, Finding, Holder, Inspection, Key, LockState, Namespace, Options, Result,
@@ -69,19 +70,19 @@ impl Engine for QuorumEngine {
     /// The state and the holders are what a majority shows; the waiters are those of the first server that has some.
     fn inspect(&self, key: &Key, deadline: &Deadline) -> Result<Inspection> {
         let quorum = &*self.0;
-        let look = || quorum.scripts().inspecting(key);
+        let look = quorum.scripts().inspecting(key);
         let mut seen = quorum.ask_each(key, look, deadline, |value| inspection(key, value))?;
-        let count = |state: &LockState| {
-            let alike = |one: &&Inspection| discriminant(&one.state) == discriminant(state);
-            seen.iter().filter(alike).count()
-        };
-        let mut states = seen.iter().map(|one| one.state);
-        let state = states.find(|state| count(state) >= quorum.majority());
+        let states: Vec<_> = seen.iter().map(|one| one.state).collect();
+        let is_alike = |one: &LockState, other| discriminant(one) == discriminant(other);
+        let count = |state| states.iter().filter(|one| is_alike(one, state)).count();
+        let state = states
+            .iter()
+            .find(|state| count(state) >= quorum.majority());
         let holders: Vec<_> = seen.iter().map(|one| one.holders.clone()).collect();
         let first = seen.iter().position(|one| !one.waiters.is_empty());
         Ok(Inspection {
             name: key.name().to_owned(),
-            state: state.unwrap_or(LockState::Free),
+            state: state.copied().unwrap_or(LockState::Free),
             last_token: seen.iter().filter_map(|one| one.last_token).max(),
             waiters: seen.swap_remove(first.unwrap_or(0)).waiters,
             holders: quorum.of_majority(&holders).into_iter().collect(),
@@ -98,14 +99,16 @@ impl Engine for QuorumEngine {
         let servers = self.0.servers();
         let page = node.scripts.list(&servers, of, &cursor, deadline);
         page.or_else(|e| {
-            node.failed(&e.to_string());
+            node.heard(Some(&Failure::Closed(e.to_string().into())));
             let up = nodes.iter().filter(|node| node.is_up()).count();
-            let nothing = Page {
-                names: Vec::new(),
-                next: cursor.next(0, nodes.len()),
-            };
-            let is_majority_up = up >= self.0.majority();
-            is_majority_up.then_some(nothing).ok_or(e)
+            if up < self.0.majority() {
+                return Err(e);
+            }
+            let next = cursor.next(0, nodes.len());
+            Ok(Page {
+                next,
+                ..Page::default()
+            })
         })
     }
 
@@ -114,19 +117,20 @@ impl Engine for QuorumEngine {
     fn break_lock(&self, key: &Key, deadline: &Deadline) -> Result<Vec<Holder>> {
         const MOST: usize = 3;
         let quorum = &*self.0;
-        let end = || quorum.scripts().breaking(key);
         let mut holders: Vec<Holder> = Vec::new();
         for _ in 0..MOST {
+            let end = quorum.scripts().breaking(key);
             let held = quorum.ask_each(key, end, deadline, broken)?;
             let all = held.concat();
-            for holder in quorum.of_majority(&held).into_iter().chain(all.clone()) {
+            let is_alone = !all.is_empty() && all.len() < held.len();
+            for holder in quorum.of_majority(&held).into_iter().chain(all) {
                 let is_known =
                     |known: &Holder| (&known.party, known.token) == (&holder.party, holder.token);
                 if !holders.iter().any(is_known) {
                     holders.push(holder);
                 }
             }
-            if all.is_empty() || held.iter().all(|of_one| of_one.len() == 1) {
+            if !is_alone {
                 break;
             }
         }
@@ -163,29 +167,25 @@ impl Quorum {
     /// its way, the later one. A server that it asked again has counted another token for it: the usual one is told,
     /// else the smallest.
     fn of_majority(&self, shown: &[Vec<Holder>]) -> Option<Holder> {
-        let silent = self.nodes.len() - shown.len();
-        let all = shown.concat();
-        let tokens = |of: &Holder| -> Vec<_> {
-            let its = all.iter().filter(|one| one.party == of.party);
-            its.map(|one| one.token).collect()
-        };
+        let (all, silent) = (shown.concat(), self.nodes.len() - shown.len());
         let rank = |one: &&Holder| {
-            let tokens = tokens(one);
-            let alike = tokens.iter().filter(|token| **token == one.token);
-            let (alike, last) = (alike.count(), tokens.iter().copied().max());
-            (tokens.len(), last, alike, Reverse(one.token))
+            let its = || all.iter().filter(|other| other.party == one.party);
+            let last = its().map(|other| other.token).max();
+            let alike = its().filter(|other| other.token == one.token).count();
+            (its().count(), last, alike, Reverse(one.token))
         };
-        let may_hold = |one: &&Holder| tokens(one).len() + silent >= self.majority();
-        all.iter().filter(may_hold).max_by_key(rank).cloned()
+        let holder = all.iter().max_by_key(rank)?;
+        let (count, ..) = rank(&holder);
+        (count + silent >= self.majority()).then(|| holder.clone())
     }
 
     /// How far the servers' clocks are apart.
     fn clocks(&self, rejoin: Duration) -> Finding {
-        let voters = self.nodes.iter().filter_map(|node| node.server.voter());
-        let clocks = voters.map(|voter| self.tokens.at_first(voter.clock));
-        let clocks: BTreeSet<_> = clocks.collect();
-        let apart = clocks.last().zip(clocks.first());
-        let apart = apart.map_or(0, |(most, least)| most - least);
+        let ahead = || {
+            let voters = self.nodes.iter().filter_map(|node| node.server.voter());
+            voters.map(|voter| voter.ahead)
+        };
+        let apart = ahead().max().unwrap_or(0) - ahead().min().unwrap_or(0);
         let apart = Duration::from_micros(apart);
         let found = format!("the servers' clocks are {apart:.0?} apart");
         let allowed = Some(rejoin).filter(|rejoin| !rejoin.is_zero());
@@ -197,24 +197,25 @@ impl Quorum {
     }
 
     /// Asks all servers, and waits for each. Gives what they say, in their order.
-    fn ask_each<'a, T>(
+    fn ask_each<T: Clone>(
         &self,
         key: &Key,
-        call: impl Fn() -> Call<'a>,
+        call: Call<'_>,
         deadline: &Deadline,
         read: impl Fn(Value) -> Option<T>,
     ) -> Result<Vec<T>> {
-        let mut votes: Votes<_, ()> = self.no_votes();
+        let mut votes: Votes<_> = self.no_votes();
         let strange = || Failure::Other("it doesn't answer a script as a Redis server does".into());
         let read = |reply: Reply| read(reply.value).map(Ok).ok_or_else(strange);
-        self.poll(&mut votes, deadline, |_| Some(call()), read, |_| false);
-        let is_majority = votes.is_majority(votes.answered());
+        self.poll(&mut votes, &call, deadline, read, |_| false);
+        let is_majority = votes.is_yes();
         // That one has nothing which was started a short while ago is no news.
-        votes.yes.retain(|(at, _)| self.nodes[*at].votes());
-        if !is_majority || votes.yes.is_empty() {
+        for (node, vote) in self.nodes.iter().zip(&mut votes.said) {
+            vote.take_if(|_| !node.votes());
+        }
+        if !is_majority || votes.yes().next().is_none() {
             return Err(self.too_few(Some(key), votes));
         }
-        votes.yes.sort_by_key(|(at, _)| *at);
-        Ok(votes.yes.into_iter().map(|(_, said)| said).collect())
+        Ok(votes.yes().cloned().collect())
     }
 }

@@ -1,4 +1,4 @@
-//! One round: commands that go out to several servers at once, and their answers.
+//! One round: a command that goes out to several servers at once, and their answers.
 //!
 //! The calling thread writes to all, and reads what comes, until its caller has heard enough. It connects to none: that
 //! is done by a thread for each connection that is missing, and the command goes out when it is there. What isn't
@@ -11,17 +11,18 @@ use ::redis::Value;
 
 use super::node::{Arrival, Arrivals, Node, SILENCE};
 use super::shared::Quorum;
+use super::votes::{Vote, Votes};
 use crate::base::Deadline;
 use crate::base::sys::channel::{Receiver, unbounded};
 use crate::base::sys::{net, time};
-use crate::engine::Failed;
 use crate::engine::net::slice;
 use crate::engine::redis::connection::{Connection, is_unknown_script};
 use crate::engine::redis::script::{Command, SameConnection};
 use crate::engine::redis::{failure::Failure, server::Answer};
+use crate::engine::{Failed, Gone};
 
 /// What one server said.
-pub(super) type Said = Result<Answer, Failed<Failure>>;
+type Said = Result<Answer, Failed<Failure>>;
 
 /// For how long a full buffer may keep the others waiting.
 const WRITING: Duration = Duration::from_millis(50);
@@ -33,66 +34,72 @@ const LAST: Duration = Duration::from_millis(100);
 /// for a ttl.
 const CONNECTING: Duration = Duration::from_millis(400);
 
-struct Round<'a, C> {
+struct Round<'a> {
     quorum: &'a Quorum,
-    calls: &'a [Option<C>],
+    call: &'a dyn Command,
+    packed: Vec<u8>,
+    /// Whether it takes something back: then it goes out to all that can be reached, also when a majority has answered.
+    takes_back: bool,
     began: Instant,
     deadline: Deadline,
-    flights: Vec<Flight<'a, C>>,
+    /// The servers that have got the command, each with its connection.
+    flights: Vec<(usize, Connection)>,
     /// Connections that are being made.
     arriving: usize,
     arrivals: Option<(Arrivals, Receiver<Arrival>)>,
-    /// Which servers may have got a command already, on a connection that failed.
+    /// Which servers may have got the command already, on a connection that failed.
     repeated: Vec<usize>,
-    said: Vec<(usize, Said)>,
-}
-
-/// A command on its way.
-struct Flight<'a, C> {
-    at: usize,
-    call: &'a C,
-    connection: Connection,
-    is_in_full: bool,
+    /// Is told what each server says, and says whether that is enough.
+    hear: &'a mut dyn FnMut(usize, Said) -> bool,
+    is_enough: bool,
+    /// How many have answered.
+    heard: usize,
 }
 
 impl Quorum {
-    /// Sends each server its call, in that order of the servers. `hear` is told what each says, and says itself whether
-    /// that is enough. What takes something back goes out to all that can be reached before that.
-    pub(super) fn round<C: Command>(
+    /// Sends a command to each server that hasn't said anything yet, until the votes are enough. `meaning` tells an
+    /// answer's yes or no.
+    pub(super) fn poll<Y>(
         &self,
-        calls: &[Option<C>],
-        order: Vec<usize>,
+        votes: &mut Votes<Y>,
+        call: &dyn Command,
         deadline: &Deadline,
-        mut hear: impl FnMut(usize, Said) -> bool,
+        meaning: impl Fn(Answer) -> Result<Result<Y, Gone>, Failure>,
+        is_enough: impl Fn(&Votes<Y>) -> bool,
     ) {
+        let line = self.line();
+        let mut servers: Vec<_> = (0..self.nodes.len()).collect();
+        servers.retain(|at| !votes.has_heard(*at));
+        servers.sort_by_key(|at| (*at == line) == votes.is_line_last);
+        let mut hear = |at: usize, said: Said| {
+            votes.has_repeated |= said.as_ref().is_ok_and(|answer| answer.repeated);
+            let meant = said.and_then(|answer| meaning(answer).map_err(Failed::sent));
+            votes.said[at] = Some(match meant {
+                Ok(Ok(yes)) => Vote::Yes(yes),
+                Ok(Err(_)) if !self.nodes[at].votes() => Vote::Abstains,
+                Ok(Err(no)) => Vote::No(no),
+                Err(failed) => Vote::Failed(failed),
+            });
+            is_enough(votes)
+        };
         let mut round = Round {
             quorum: self,
-            calls,
+            call,
+            packed: call.packed(),
+            takes_back: matches!(call.same_connection(), SameConnection::TakesBack(_)),
             began: time::now(),
             deadline: deadline.within(self.nodes[0].server.settings().io_timeout),
-            flights: Vec::with_capacity(calls.len()),
+            flights: Vec::with_capacity(servers.len()),
             arriving: 0,
             arrivals: None,
             repeated: Vec::new(),
-            said: Vec::new(),
+            hear: &mut hear,
+            is_enough: false,
+            heard: 0,
         };
-        order.into_iter().for_each(|at| round.begin(at));
-        let goes_to_all = calls.iter().flatten().any(takes_back);
-        let (mut heard, mut is_enough, mut is_last_look) = (0, false, false);
-        loop {
-            for (at, said) in round.said.drain(..) {
-                heard += usize::from(said.is_ok());
-                is_enough |= hear(at, said);
-            }
-            let is_out = !goes_to_all || round.arriving == 0;
-            let is_idle = round.flights.is_empty() && round.arriving == 0;
-            if is_enough && is_out || is_idle || is_last_look {
-                break;
-            }
-            if heard >= self.majority() {
-                let last = if is_out { LAST } else { CONNECTING };
-                round.deadline = round.deadline.within(last);
-            }
+        servers.into_iter().for_each(|at| round.begin(at));
+        let mut is_last_look = false;
+        while !round.is_over() && !is_last_look {
             is_last_look = round.deadline.is_over();
             round.look();
         }
@@ -100,44 +107,34 @@ impl Quorum {
     }
 }
 
-fn takes_back(call: &impl Command) -> bool {
-    matches!(call.same_connection(), SameConnection::TakesBack(_))
-}
-
-impl<'a, C: Command> Round<'a, C> {
+impl<'a> Round<'a> {
     fn node(&self, at: usize) -> &'a Arc<Node> {
         &self.quorum.nodes[at]
     }
 
+    /// Whether nothing more has to come. When a majority has answered, the others have little time.
+    fn is_over(&mut self) -> bool {
+        let is_out = !self.takes_back || self.arriving == 0;
+        if self.heard >= self.quorum.majority() {
+            let last = if is_out { LAST } else { CONNECTING };
+            self.deadline = self.deadline.within(last);
+        }
+        let is_idle = self.flights.is_empty() && self.arriving == 0;
+        self.is_enough && is_out || is_idle
+    }
+
     fn begin(&mut self, at: usize) {
-        let Some(call) = &self.calls[at] else { return };
-        let node = self.node(at);
-        let Some(mut connection) = node.server.usual(call.same_connection(), self.began) else {
-            return self.connect(at);
-        };
-        let began = self.began;
-        let is_silent = |connection: &Connection| connection.silent_for(began) > SILENCE;
-        // Perhaps it has answered, and nobody has read that.
-        let is_whole = !is_silent(&connection) || connection.is_in_step();
-        if is_whole && !is_silent(&connection) {
-            return self.send(at, connection);
+        let same = self.call.same_connection();
+        match self.node(at).server.usual(same, self.began) {
+            Some(connection) => self.send(at, connection),
+            None => self.connect(at),
         }
-        connection.give_up();
-        if is_whole {
-            let failure = Failure::TimedOut("it doesn't answer".into());
-            node.server.distrust(&failure, began, &self.deadline);
-            node.failed(&failure.to_string());
-        }
-        self.connect(at);
     }
 
     fn connect(&mut self, at: usize) {
-        let quorum = self.quorum;
-        let begun = self.arrivals().and_then(|arrivals| {
-            let shared = (&quorum.tokens, &quorum.closed);
-            self.node(at).connect(at, shared, arrivals)
-        });
-        match begun {
+        let Quorum { tokens, closed, .. } = self.quorum;
+        let (node, arrivals) = (self.node(at), self.arrivals());
+        match arrivals.and_then(|arrivals| node.connect(at, (tokens, closed), arrivals)) {
             Ok(()) => self.arriving += 1,
             Err(failure) => self.fail(at, failure),
         }
@@ -155,35 +152,26 @@ impl<'a, C: Command> Round<'a, C> {
     }
 
     fn send(&mut self, at: usize, mut connection: Connection) {
-        let Some(call) = &self.calls[at] else { return };
-        let node = self.node(at);
-        if let Err(failure) = connection.check_vote(call) {
-            node.server.keep(connection);
+        if let Err(failure) = connection.check_vote(self.call) {
+            self.node(at).server.keep(connection);
             return self.fail(at, failure);
         }
         // Perhaps nobody reads that the server doesn't know the script.
-        let is_in_full = takes_back(call) && connection.is_first(call.script_number());
-        self.write(Flight {
-            at,
-            call,
-            connection,
-            is_in_full,
-        });
-    }
-
-    fn write(&mut self, mut flight: Flight<'a, C>) {
-        let full = flight.is_in_full.then(|| flight.call.in_full());
-        let packed = full.flatten().unwrap_or_else(|| flight.call.packed());
-        let by = self.deadline.within(WRITING);
-        match flight.connection.send(&packed, 1, &by) {
-            Ok(()) => self.flights.push(flight),
-            Err(failure) => self.break_off(flight, failure),
+        let is_in_full = connection.is_first(self.call.script_number());
+        let full = is_in_full.then(|| self.call.in_full()).flatten();
+        let (packed, by) = (full.as_ref(), self.deadline.within(WRITING));
+        match connection.send(packed.unwrap_or(&self.packed), 1, &by) {
+            Ok(()) => self.flights.push((at, connection)),
+            Err(failure) => self.break_off(at, connection, failure),
         }
     }
 
     /// Waits for something to come, and takes what is there.
     fn look(&mut self) {
-        let sockets = self.flights.iter().map(|flight| flight.connection.socket());
+        let sockets = self
+            .flights
+            .iter()
+            .map(|(_, connection)| connection.socket());
         let waker = self.arrivals.as_ref().map(|(arrivals, _)| &*arrivals.waker);
         // What fails is found by the reads.
         let _ = net::await_any(sockets, waker, slice(&self.deadline));
@@ -196,41 +184,32 @@ impl<'a, C: Command> Round<'a, C> {
                 Err(failure) => self.fail(at, failure),
             }
         }
-        for mut flight in std::mem::take(&mut self.flights) {
-            match flight.connection.reply_now() {
-                Ok(None) => self.flights.push(flight),
-                Ok(Some(value)) => self.answered(flight, value),
-                Err(failure) => self.break_off(flight, failure),
+        for (at, mut connection) in std::mem::take(&mut self.flights) {
+            match connection.reply_now() {
+                Ok(None) => self.flights.push((at, connection)),
+                Ok(Some(value)) => self.answered(at, connection, value),
+                Err(failure) => self.break_off(at, connection, failure),
             }
         }
     }
 
-    fn answered(&mut self, mut flight: Flight<'a, C>, value: Value) {
-        if is_unknown_script(&value) && !flight.is_in_full {
-            flight.connection.forget_scripts();
-            flight.is_in_full = true;
-            return self.write(flight);
+    fn answered(&mut self, at: usize, mut connection: Connection, value: Value) {
+        if is_unknown_script(&value) {
+            connection.forget_scripts();
+            return self.send(at, connection);
         }
-        let (at, node) = (flight.at, self.node(flight.at));
-        let said = node.server.concluded(flight.connection, value, None);
-        match &said {
-            Err(Failed { error, .. }) if error.is_of_connection() => {
-                node.failed(&error.to_string())
-            }
-            _ => node.answered(),
-        }
+        let said = self.node(at).server.concluded(connection, value, None);
         self.say(at, said);
     }
 
     /// A connection failed. The command goes out once more, on a new one.
-    fn break_off(&mut self, flight: Flight<'a, C>, failure: Failure) {
-        let (at, node) = (flight.at, self.node(flight.at));
-        flight.connection.give_up();
-        node.server.distrust(&failure, self.began, &self.deadline);
+    fn break_off(&mut self, at: usize, connection: Connection, failure: Failure) {
+        connection.give_up();
+        let server = &self.node(at).server;
+        server.distrust(&failure, self.began, &self.deadline);
         let was_repeated = self.repeated.contains(&at);
         self.repeated.push(at);
-        if was_repeated || flight.call.is_once() || !failure.is_of_connection() {
-            node.failed(&failure.to_string());
+        if was_repeated || self.call.is_once() || !failure.is_of_connection() {
             self.fail(at, failure);
         } else {
             self.connect(at);
@@ -242,33 +221,33 @@ impl<'a, C: Command> Round<'a, C> {
     }
 
     fn say(&mut self, at: usize, said: Said) {
-        let repeated = self.repeated.contains(&at);
+        let (node, repeated) = (self.node(at), self.repeated.contains(&at));
+        node.heard(said.as_ref().err().map(|failed| &failed.error));
         let said = match said {
             Ok(answer) => Ok(Answer { repeated, ..answer }),
             Err(Failed { error, sent }) => Err(Failed {
-                error: error.at(&self.node(at).server.address()),
+                error: error.at(&node.server.address()),
                 sent: sent || repeated,
             }),
         };
-        self.said.push((at, said));
+        self.heard += usize::from(said.is_ok());
+        self.is_enough |= (self.hear)(at, said);
     }
 
-    /// Leaves what isn't answered. A connection is kept for what its owner sends next, or for anything.
+    /// Leaves what isn't answered. A connection is kept for what its owner sends next, or for anything; but not if its
+    /// server has been silent for long.
     fn end(self) {
-        let (is_over, now) = (self.deadline.is_over(), time::now());
-        for flight in self.flights {
-            let (connection, same) = (flight.connection, flight.call.same_connection());
-            let node = &self.quorum.nodes[flight.at];
-            if connection.silent_for(now) > SILENCE {
-                node.failed("it doesn't answer");
-            }
-            if is_over {
-                let failure = Failure::TimedOut("no answer in time".into());
-                node.server
-                    .leave(connection, same, &failure, &self.deadline);
-            } else {
+        let (now, same) = (time::now(), self.call.same_connection());
+        for (at, connection) in self.flights {
+            let node = &self.quorum.nodes[at];
+            if connection.silent_for(now) <= SILENCE {
                 node.server.keep_behind(connection, same);
+                continue;
             }
+            let failure = Failure::TimedOut("it doesn't answer".into());
+            connection.give_up();
+            node.server.distrust(&failure, now, &self.deadline);
+            node.heard(Some(&failure));
         }
     }
 }

@@ -28,7 +28,7 @@ impl Quorum {
             nodes,
             deps: WaitDeps::new(scripts, clock_skew, clock),
             contended: Contended::default(),
-            tokens: TokenClock::new(),
+            tokens: TokenClock::default(),
             closed: Cancel::default(),
         }
     }

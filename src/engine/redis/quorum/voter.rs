@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ::redis::{FromRedisValue, Value};
 
-use crate::base::sys::time;
+use crate::base::{Token, sys::time};
 use crate::engine::net::address::number;
 use crate::engine::redis::{failure::Failure, reply::text_of};
 
@@ -17,8 +17,8 @@ use crate::engine::redis::{failure::Failure, reply::text_of};
 pub(crate) struct Voter {
     /// It may have lost leases when it was started. Until then the longest of them are over.
     votes_from: Instant,
-    /// Its clock, in microseconds, and when that was read.
-    pub(super) clock: (u64, Instant),
+    /// How far its clock is ahead of the time since this machine's boot, in microseconds.
+    pub(super) ahead: u64,
 }
 
 impl Voter {
@@ -49,7 +49,7 @@ impl Voter {
         let (seconds, micros): (u64, u64) = (clock.0.into(), clock.1.into());
         Ok(Voter {
             votes_from: now + rejoin.saturating_sub(uptime),
-            clock: (seconds * 1_000_000 + micros, now),
+            ahead: ahead_of_boot(seconds * 1_000_000 + micros),
         })
     }
 
@@ -59,40 +59,31 @@ impl Voter {
     }
 }
 
-/// What the next token is no smaller than: the most that a server's clock or a token was, and the time since.
-#[derive(Clone, Debug)]
-pub(super) struct TokenClock {
-    began: Instant,
-    /// The most that it was when this began, as far as that is known, in microseconds.
-    most: Arc<AtomicU64>,
-}
+/// What the next token is no smaller than: the most that a server's clock or a token was, and the time since. It keeps
+/// how far that is ahead of the time since boot, in microseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TokenClock(Arc<AtomicU64>);
 
 impl TokenClock {
-    pub(super) fn new() -> Self {
-        TokenClock {
-            began: time::now(),
-            most: Arc::default(),
-        }
-    }
-
     pub(super) fn now(&self) -> u64 {
-        let most = self.most.load(Ordering::Relaxed);
-        most.saturating_add(self.passed(time::now()))
+        let ahead = self.0.load(Ordering::Relaxed);
+        ahead.saturating_add(micros_since_boot())
     }
 
-    /// A server's clock was that far then, in microseconds, or a token that large was granted.
-    pub(super) fn saw(&self, clock: (u64, Instant)) {
-        let at_first = self.at_first(clock);
-        self.most.fetch_max(at_first, Ordering::Relaxed);
+    /// A server's clock is so far ahead.
+    pub(super) fn saw(&self, ahead: u64) {
+        self.0.fetch_max(ahead, Ordering::Relaxed);
     }
 
-    /// What a clock was when this began, if it has run as ours.
-    pub(super) fn at_first(&self, (micros, then): (u64, Instant)) -> u64 {
-        micros.saturating_sub(self.passed(then))
+    pub(super) fn granted(&self, token: Token) {
+        self.saw(ahead_of_boot(token.number));
     }
+}
 
-    fn passed(&self, then: Instant) -> u64 {
-        let passed = then.saturating_duration_since(self.began).as_micros();
-        passed.try_into().unwrap_or(u64::MAX)
-    }
+fn ahead_of_boot(micros: u64) -> u64 {
+    micros.saturating_sub(micros_since_boot())
+}
+
+fn micros_since_boot() -> u64 {
+    time::boot().as_micros().try_into().unwrap_or(u64::MAX)
 }

@@ -2,7 +2,7 @@
 //!
 //! | its place | it asks | and then |
 //! |---|---|---|
-//! | outside | all servers at once; where the name was taken lately, the line's server first | it has the lock; or it is taken: in line |
+//! | outside | all servers at once; where the name was taken lately, the line's server first | it has the lock; or it is taken: it asks the line's server alone, and is in line |
 //! | in line | the line's server, as it would a single one, and hears of its grant there | first |
 //! | first: the line's server has let it in | the other servers at once, and all when it asks again | it has the lock; or others still have it at a majority: first, and it asks again after a pause |
 //!
@@ -12,10 +12,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{leases::Held, node::SILENCE, shared::Quorum, votes::Votes};
-use crate::base::{BootInstant, Deadline, Token, sys::time};
-use crate::engine::heartbeat::{Acquired, IfTaken};
-use crate::engine::redis::{failure::Failure, server::Answer as Reply, waiter::RedisWait};
+use super::leases::{Held, Leases};
+use super::{node::SILENCE, shared::Quorum, votes::Vote};
+use crate::base::{BootInstant, Deadline, Token};
+use crate::engine::redis::waiter::RedisWait;
 use crate::engine::{Answer, Failed, Gone, Grant, Pace, Request, Wait};
 
 pub(super) struct QuorumWait {
@@ -26,6 +26,8 @@ pub(super) struct QuorumWait {
     place: Place,
     /// What the line's server has granted, as long as nothing was asked since.
     at_line: Option<Grant>,
+    /// For how many questions the owner has been first.
+    questions: u32,
     /// Whether a server that fails may have something of it.
     may_have_left: bool,
     /// Whether another owner has to ask.
@@ -35,16 +37,13 @@ pub(super) struct QuorumWait {
 enum Place {
     Outside,
     InLine,
-    /// With that token, and for so many questions.
-    First(u64, u32),
+    /// With that token.
+    First(u64),
 }
 
 /// The first pause of an owner that the line's server has let in, and another hasn't. A release reaches the others
 /// before the line's: it is on its way, or another gives back in a round trip what it got there.
 const SHORTEST: Duration = Duration::from_micros(100);
-
-/// What all servers say, as far as they have answered.
-type Poll = Votes<Token, Acquired>;
 
 impl Wait for QuorumWait {
     fn ask(
@@ -68,7 +67,7 @@ impl Wait for QuorumWait {
         let is_line_first = match self.place {
             Place::Outside => quorum.contended.has(request.claim),
             Place::InLine => true,
-            Place::First(..) => false,
+            Place::First(_) => false,
         };
         if is_line_first && let Some(answer) = self.ask_line(held, pace.as_deref_mut())? {
             return Ok(answer);
@@ -77,13 +76,13 @@ impl Wait for QuorumWait {
     }
 
     fn wait(&mut self, request: Request<'_>, pace: &mut Pace<'_>) -> Option<Grant> {
-        if let Place::First(_, questions) = &mut self.place {
-            *questions += 1;
-            let short = SHORTEST * 2u32.saturating_pow((*questions).min(16));
+        if matches!(self.place, Place::First(_)) {
+            self.questions += 1;
+            let short = SHORTEST * 2u32.pow(self.questions.min(16));
             let pause = pace.next_pause().min(request.ttl / 3).min(short);
             pace.until.sleep(pause);
         } else if let Some(grant) = self.wait.wait(request, pace) {
-            self.is_first(grant.token.number, Some(grant));
+            self.is_first(grant.token, Some(grant));
         }
         None
     }
@@ -98,6 +97,7 @@ impl QuorumWait {
             line,
             place: Place::Outside,
             at_line: None,
+            questions: 0,
             may_have_left: false,
             is_spent: false,
         }
@@ -105,17 +105,13 @@ impl QuorumWait {
 
     fn stand_at(&mut self, line: usize) {
         self.wait = RedisWait::new(self.quorum.deps_at(line), false);
-        (self.line, self.place, self.at_line) = (line, Place::Outside, None);
+        (self.line, self.place) = (line, Place::Outside);
+        (self.at_line, self.questions) = (None, 0);
     }
 
     /// The line's server has granted it, and needn't be asked again where that is known by a grant.
-    fn is_first(&mut self, token: u64, at_line: Option<Grant>) {
-        self.quorum.tokens.saw((token, time::now()));
-        let questions = match self.place {
-            Place::First(_, questions) => questions,
-            Place::Outside | Place::InLine => 0,
-        };
-        (self.place, self.at_line) = (Place::First(token, questions), at_line);
+    fn is_first(&mut self, token: Token, at_line: Option<Grant>) {
+        (self.place, self.at_line) = (Place::First(token.number), at_line);
     }
 
     /// Asks the line's server alone. Without an answer all have to be asked: it has let the owner in, or it fails, and
@@ -133,96 +129,80 @@ impl QuorumWait {
                     // It was free.
                     self.quorum.contended.remove(request.claim);
                 }
-                self.is_first(grant.token.number, Some(grant));
+                self.is_first(grant.token, Some(grant));
             }
             Ok(Answer::Broken) => return Ok(Some(self.spent(held))),
-            Ok(taken) => {
+            Ok(Answer::Taken { is_queued, holder }) => {
                 self.place = Place::InLine;
-                return Ok(Some(taken));
+                return Ok(Some(self.taken_now(is_queued, holder)));
             }
             Err(failed) => {
+                self.may_have_left |= failed.sent;
                 let mut nodes = self.quorum.nodes.iter().enumerate();
                 let next = nodes.find(|(at, node)| *at != self.line && node.is_up());
                 // It may only have had too little time.
                 let Some((next, _)) = next.filter(|_| !deadline.is_over()) else {
                     return Err(failed);
                 };
-                self.may_have_left |= failed.sent;
                 self.stand_at(next);
             }
         }
         Ok(None)
     }
 
-    fn ask_all(
-        &mut self,
-        held: Held<'_>,
-        mut pace: Option<&mut Pace<'_>>,
-    ) -> Result<Answer, Failed> {
-        let inbox = self.wait.inbox(held.request);
-        let if_taken = (self.wait).if_taken(held.request, pace.as_deref_mut(), inbox.as_ref());
-        let is_queued = matches!(if_taken, IfTaken::Wait { .. });
-        let (mut poll, since) = self.poll(held, if_taken);
-        self.clear_up(held, &mut poll);
-        if poll.no.iter().any(|(_, no)| *no == Acquired::Broken) {
+    fn ask_all(&mut self, held: Held<'_>, pace: Option<&mut Pace<'_>>) -> Result<Answer, Failed> {
+        let (mut poll, since) = self.poll(held);
+        Self::clear_up(held, &mut poll);
+        if poll.no().any(|gone| gone == Gone::Broken) {
             return Ok(self.spent(held));
         }
         if poll.is_granted() {
             return self.granted(held, &poll, since);
         }
-        let line = poll.line().unwrap_or(self.line);
         if !poll.is_majority(poll.answered()) {
             self.give_back(held, |at| poll.may_have(at));
             self.stand_at(self.quorum.line());
             let error = held.quorum.too_few(Some(held.request.key()), poll);
             return Err(Failed::sent(error));
         }
-        Ok(self.taken(held, pace, (line, poll), (since, is_queued)))
+        Ok(self.taken(held, pace, &poll))
     }
 
     /// Asks all servers, but the line's where that has just let the owner in. Says since when the owner has what it is
     /// granted.
-    fn poll(&mut self, held: Held<'_>, if_taken: IfTaken<'_>) -> (Poll, BootInstant) {
-        let (quorum, request, line) = (held.quorum, held.request, self.line);
-        let tokens_from = match self.place {
-            Place::First(token, _) => token,
-            Place::Outside | Place::InLine => quorum.tokens.now(),
-        };
-        let mut poll: Poll = quorum.no_votes();
+    fn poll(&mut self, held: Held<'_>) -> (Leases, BootInstant) {
+        let mut poll: Leases = held.quorum.no_votes();
         // Read before sending: no server's lease starts earlier than this, but that of the line's server may.
-        let mut since = quorum.deps.clock.now();
+        let mut since = held.quorum.deps.clock.now();
         if let Some(grant) = self.at_line.take() {
             since = grant.since;
-            poll.yes.push((line, grant.token));
+            poll.said[self.line] = Some(Vote::Yes(Some(grant.token)));
         }
-        let is_known = !poll.yes.is_empty();
-        let call = |at| {
-            let if_taken = if at == line { if_taken } else { IfTaken::Leave };
-            let call = || (quorum.scripts()).acquisition(request, if_taken, Some(tokens_from));
-            (at != line || !is_known).then(call)
+        let tokens_from = match self.place {
+            Place::First(token) => token,
+            Place::Outside | Place::InLine => held.quorum.tokens.now(),
         };
-        let meaning = |reply| meaning(held, reply);
-        quorum.poll(&mut poll, held.deadline, call, meaning, Poll::is_enough);
+        held.ask(&mut poll, Some(tokens_from), Leases::is_enough);
         (poll, since)
     }
 
     /// Asks the servers that refuse the lock again, if a majority with them would say that the holder before never
     /// released it. Its release may be on its way to them, and another server may tell of an earlier holder.
-    fn clear_up(&self, held: Held<'_>, poll: &mut Poll) {
+    fn clear_up(held: Held<'_>, poll: &mut Leases) {
         /// A release is there by then, unless it was lost.
         const LONGEST: Duration = Duration::from_millis(100);
-        let (quorum, request) = (held.quorum, held.request);
-        let until = held.deadline.within(LONGEST.min(request.ttl / 4));
-        let tokens_from = poll.yes.iter().map(|(_, token)| token.number).min();
+        let until = &held.deadline.within(LONGEST.min(held.request.ttl / 4));
+        let held = Held {
+            deadline: until,
+            ..held
+        };
+        let tokens_from = poll.tokens().map(|token| token.number).min();
         let mut pause = SHORTEST;
         while poll.depends_on_refusals() && !until.is_over() {
             until.sleep(pause);
             pause *= 2;
-            let refusing: Vec<_> = poll.no.drain(..).map(|(at, _)| at).collect();
-            let call = || (quorum.scripts()).acquisition(request, IfTaken::Leave, tokens_from);
-            let call = |at| refusing.contains(&at).then(call);
-            let meaning = |reply| meaning(held, reply);
-            quorum.poll(poll, &until, call, meaning, |_| false);
+            poll.forget(|vote| matches!(vote, Some(Vote::No(_))));
+            held.ask(poll, tokens_from, |_| false);
         }
     }
 
@@ -230,15 +210,15 @@ impl QuorumWait {
     fn granted(
         &mut self,
         held: Held<'_>,
-        poll: &Poll,
+        poll: &Leases,
         since: BootInstant,
     ) -> Result<Answer, Failed> {
         let token = poll.token();
-        held.quorum.tokens.saw((token.number, time::now()));
-        let have = poll.yes.iter().filter(|(_, its)| *its == token).count();
+        held.quorum.tokens.granted(token);
+        let have = poll.tokens().filter(|its| *its == token).count();
         if !poll.is_majority(have) {
             let raised = held.raise(token);
-            if raised.no.iter().any(|(_, gone)| *gone == Gone::Broken) {
+            if raised.no().any(|gone| gone == Gone::Broken) {
                 return Ok(self.spent(held));
             }
             if !raised.is_yes() {
@@ -254,41 +234,36 @@ impl QuorumWait {
         }))
     }
 
-    /// Others have it at so many servers that no majority is left. The owner gives back what it has, but for its place
-    /// in the line.
-    fn taken(
-        &mut self,
-        held: Held<'_>,
-        pace: Option<&mut Pace<'_>>,
-        (line, poll): (usize, Poll),
-        (since, mut is_queued): (BootInstant, bool),
-    ) -> Answer {
-        let (waits, old_line) = (pace.is_some(), self.line);
-        let has_moved = line != old_line;
-        self.give_back(held, |at| match at {
-            _ if at == line => !waits && poll.may_have(at),
-            _ => at == old_line || poll.may_have(at),
-        });
-        if has_moved {
-            self.stand_at(line);
-        }
+    /// Others have it at so many servers that no majority is left. The owner gives back what it has. But one that waits
+    /// keeps what the line's server has granted it. If another has it there, too, an owner that waits enters the line.
+    fn taken(&mut self, held: Held<'_>, pace: Option<&mut Pace<'_>>, poll: &Leases) -> Answer {
+        let (line, was_first) = (self.line, matches!(self.place, Place::First(_)));
+        let is_line = pace.is_some() && poll.line() == Some(line);
+        let granted = poll.token_of(line).filter(|_| is_line);
         held.quorum.contended.insert(held.request.claim);
-        let mut holder = None;
-        if let Some(token) = poll.yes_of(line).filter(|_| waits) {
-            self.is_first(token.number, None);
-            is_queued = true;
-        } else if let Some((_, Acquired::Taken(taken))) =
-            poll.no.into_iter().find(|(at, _)| *at == line)
-        {
-            self.place = Place::InLine;
-            is_queued &= !has_moved;
-            let server = held.quorum.nodes[line].server.clone();
-            holder = (self.wait).answered((since, is_queued), taken, server, pace);
-        } else {
-            is_queued = false;
+        self.give_back(held, |at| match at == line {
+            true => granted.is_none() && (was_first || poll.may_have(at)),
+            false => poll.may_have(at),
+        });
+        if let Some(token) = granted {
+            self.is_first(token, None);
+            return self.taken_now(true, None);
         }
+        self.stand_at(held.quorum.line());
+        if pace.is_some()
+            && !self.is_spent
+            && let Ok(Some(answer)) = self.ask_line(held, pace)
+        {
+            return answer;
+        }
+        let is_first = matches!(self.place, Place::First(_));
+        self.taken_now(is_first, None)
+    }
+
+    /// An owner that may have something is told to be in the queue, so that its caller leaves everywhere when it gives
+    /// up.
+    fn taken_now(&self, is_queued: bool, holder: Option<String>) -> Answer {
         Answer::Taken {
-            // Its caller leaves everywhere when it gives up.
             is_queued: is_queued || self.may_have_left || self.is_spent,
             holder,
         }
@@ -307,63 +282,67 @@ impl QuorumWait {
     }
 }
 
-/// What a server says to a question.
-fn meaning(held: Held<'_>, reply: Reply) -> Result<Result<Token, Acquired>, Failure> {
-    match held.quorum.scripts().acquired(held.request, reply.value) {
-        Ok(Acquired::Granted { token, .. }) => Ok(Ok(token)),
-        Ok(refusal) => Ok(Err(refusal)),
-        Err(strange) => Err(Failure::Other(strange.error.to_string().into())),
-    }
-}
-
-impl Poll {
+/// What servers say to an owner that asks for a lock.
+impl Leases {
     /// Whether a majority has granted it, and with it the line's server.
     fn is_granted(&self) -> bool {
-        let line = self.line().and_then(|line| self.yes_of(line));
+        let line = self.line().and_then(|line| self.token_of(line));
         self.is_yes() && line.is_some()
     }
 
     /// Where the lock is taken, all that was granted has to be known.
     fn is_enough(&self) -> bool {
-        let has_failed = |at: &usize| self.failed.iter().any(|(failed, _)| failed == at);
-        let line = (0..self.of).find(|at| !has_failed(at));
-        let is_line_in = line.is_some_and(|line| self.yes_of(line).is_some());
+        let may_be_line = |vote: &&_| !matches!(vote, Some(Vote::Failed(_)));
+        let line = self.said.iter().find(may_be_line);
+        let is_line_in = matches!(line, Some(Some(Vote::Yes(_))));
         // Whether the holder before has left it is known for certain when all have answered.
-        let is_clear = || self.yes.iter().all(|(_, token)| !token.abandoned);
+        let is_clear = || self.tokens().all(|token| !token.abandoned);
         self.is_complete() || is_line_in && self.is_yes() && is_clear()
     }
 
     /// The one token of all that granted it: no smaller than any. The holder before has left the lock if it may have
     /// left it at a majority. Less than that had it only in passing, or have missed its release.
     fn token(&self) -> Token {
-        let largest = self.yes.iter().map(|(_, token)| token.number).max();
-        let (left, silent) = (self.left(), self.of - self.yes.len());
+        let largest = self.tokens().map(|token| token.number).max();
+        let (left, silent) = (self.left(), self.said.len() - self.yes().count());
         let number = largest.unwrap_or(0);
         Token::of_class(number, left > 0 && self.is_majority(left + silent))
     }
 
+    fn tokens(&self) -> impl Iterator<Item = Token> {
+        self.yes().filter_map(|token| *token)
+    }
+
     /// At how many servers the holder before is known to have left the lock.
     fn left(&self) -> usize {
-        let left = self.yes.iter().filter(|(_, token)| token.abandoned);
-        left.count()
+        self.tokens().filter(|token| token.abandoned).count()
     }
 
     /// Whether it is granted, and depends on the servers that refuse it whether the holder before has left the lock.
     fn depends_on_refusals(&self) -> bool {
-        let is_sure = self.no.is_empty() || self.is_majority(self.left());
+        let is_sure = self.no().next().is_none() || self.is_majority(self.left());
         self.is_granted() && self.token().abandoned && !is_sure
     }
 
     /// The first that has answered.
     fn line(&self) -> Option<usize> {
-        let granted = self.yes.iter().map(|(at, _)| *at);
-        granted.chain(self.no.iter().map(|(at, _)| *at)).min()
+        let has_answered = |vote: &_| matches!(vote, Some(Vote::Yes(_) | Vote::No(_)));
+        self.said.iter().position(has_answered)
+    }
+
+    fn token_of(&self, server: usize) -> Option<Token> {
+        match self.said[server] {
+            Some(Vote::Yes(token)) => token,
+            _ => None,
+        }
     }
 
     /// Whether the owner has the lock there, or may have it.
-    fn may_have(&self, at: usize) -> bool {
-        let refuses = self.no.iter().any(|(one, _)| *one == at);
-        let is_unsent = |(one, failed): &(usize, Failed<Failure>)| *one == at && !failed.sent;
-        !refuses && !self.failed.iter().any(is_unsent)
+    fn may_have(&self, server: usize) -> bool {
+        match &self.said[server] {
+            Some(Vote::No(_)) => false,
+            Some(Vote::Failed(failed)) => failed.sent,
+            _ => true,
+        }
     }
 }
