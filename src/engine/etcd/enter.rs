@@ -126,7 +126,7 @@ impl EtcdStore {
         Ok(Step::Same)
     }
 
-    /// Puts the owner's holder markers, and reads those that others have left.
+    /// Puts the owner's holder markers, and reads whether others have left some.
     fn marking(
         &self,
         request: Request<'_>,
@@ -137,7 +137,7 @@ impl EtcdStore {
         let memory = self.leases.memory(deadline).map_err(Failed::unsent)?;
         let mut ops = Vec::with_capacity(2 * keys.len() + 1);
         ops.extend(keys.iter().map(|keys| put_marker(keys, own, memory)));
-        ops.extend(keys.iter().map(|keys| Op::Get(keys.markers())));
+        ops.extend(keys.iter().map(|keys| keys.some_markers(2)));
         if request.claim.has_value {
             ops.extend(keys.first().map(|keys| get(keys.value())));
         }

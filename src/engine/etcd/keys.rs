@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use super::client::{KeyValue, Range};
+use super::client::{KeyValue, Op, Range};
 use crate::base::{Key, Mode, Namespace, Owner, percent};
 use crate::engine::line::{Entry, Line, Who};
 
@@ -49,7 +49,17 @@ impl Keys {
 
     /// The holder markers: of all that were let in alone, and haven't released.
     pub(super) fn markers(&self) -> Range {
-        Range::Prefix(format!("{}h/", self.prefix))
+        Range::Prefix(self.marker_of(""))
+    }
+
+    /// Reads some of them: a name whose holders often die may have thousands.
+    pub(super) fn some_markers(&self, limit: u32) -> Op {
+        Op::List {
+            prefix: self.marker_of(""),
+            from: None,
+            limit,
+            keys_only: true,
+        }
     }
 
     pub(super) fn marker_of(&self, id: &str) -> String {
