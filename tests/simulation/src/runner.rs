@@ -274,7 +274,7 @@ impl log::Log for Logger {
     fn log(&self, line: &log::Record<'_>) {
         let text = line.args().to_string();
         record(&format!("{} {text}", line.level()));
-        let blames = ["connection", "doesn't answer", "can't be reached"];
+        let blames = ["connection", "doesn't answer"];
         let blames = blames.iter().any(|it| text.contains(it));
         // Some replicas confirm late, as in a network where all is well.
         let warns = line.level() <= log::Level::Warn && blames && !text.contains("replicas");
