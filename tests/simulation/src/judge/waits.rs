@@ -92,6 +92,8 @@ pub fn ended(call: Call, has_it: bool) {
 /// A try has ended and found the lock taken. Somebody has had it since the try began, or has asked for it since it was
 /// released.
 pub fn refused(call: Call) {
+    /// What a cancelled call has on its way then stands in line until it is given back.
+    const GIVEN_BACK: Duration = Duration::from_millis(100);
     let waiting = locked(&WAITING);
     let own = waiting.iter().find(|one| one.id == call.id);
     let name = own.map_or_else(String::new, |own| own.name.clone());
@@ -100,7 +102,7 @@ pub fn refused(call: Call) {
         .all(|one| one.name != name || one.id == call.id);
     drop(waiting);
     let in_vain = locked(&IN_VAIN).get(&name).copied().unwrap_or_default();
-    let is_free = is_free_since(&name, in_vain..call.began);
+    let is_free = is_free_since(&name, in_vain + GIVEN_BACK..call.began);
     // Who asks for several names isn't known to ask.
     let may_judge = plan().is_calm() && !plan().does(Step::All);
     if may_judge && is_alone && is_free {
