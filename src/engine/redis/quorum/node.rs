@@ -114,7 +114,10 @@ impl Node {
         let (node, clock) = (self.clone(), clock.clone());
         let connect = move || {
             let made = node.server.connect(&deadline);
-            node.end_connecting(made.as_ref().err());
+            // Where the locker was closed meanwhile, that says nothing of the server.
+            if !deadline.is_cancelled() {
+                node.end_connecting(made.as_ref().err());
+            }
             if let Ok(Some(voter)) = made.as_ref().map(Connection::voter) {
                 clock.saw(voter.ahead);
             }
