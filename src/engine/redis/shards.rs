@@ -98,7 +98,7 @@ impl Shards {
             }
             if waits {
                 // Its task waits for this worker, which is the first in that line.
-                for called in self.called() {
+                for called in self.take_calls() {
                     next.retain(|one| *one != called);
                     next.push_front(called);
                 }
@@ -147,21 +147,22 @@ impl Shards {
 
     /// Whether there is a shard to ask at once.
     fn is_called(&mut self) -> bool {
-        for called in self.called() {
-            self.all[called].asks_at = None;
-        }
+        self.take_calls();
         self.all.iter().any(|shard| shard.asks_at.is_none())
     }
 
-    /// Those from which something has come. It may be for any of those on the slot.
-    fn called(&self) -> Vec<usize> {
+    /// The shards that have called. They are to be asked at once, also if there is no time for it now.
+    fn take_calls(&mut self) -> Vec<usize> {
         let heard = self.all.iter().filter(|one| one.wait.heard().is_some());
         let heard: Vec<_> = heard.collect();
+        // What came may be for any of those on its slot.
         let is_called = |shard: &Shard| heard.iter().any(|one| one.wait.hears_with(&shard.wait));
-        let all = self.all.iter().enumerate();
-        all.filter(|(_, shard)| is_called(shard))
-            .map(|(at, _)| at)
-            .collect()
+        let all = 0..self.all.len();
+        let called: Vec<_> = all.filter(|at| is_called(&self.all[*at])).collect();
+        for at in &called {
+            (self.all[*at].asks_at, self.all[*at].was_asked) = (None, false);
+        }
+        called
     }
 
     /// Leaves the lines of all shards but one. Where that can't be, the shards drop the worker when its heartbeat is
