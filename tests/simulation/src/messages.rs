@@ -60,7 +60,7 @@ impl Fault {
     }
 }
 
-/// What a quorum doesn't have; what is for one server, for those that are replaced, and for a quorum.
+/// What a quorum doesn't have; what is for one server, for those that are replaced, for a cluster, and for a quorum.
 const NOT_OF_QUORUM: [&str; 3] = ["shared", "permits", "value"];
 const OF_ONE_SERVER: [&str; 8] = [
     "flushed",
@@ -73,6 +73,7 @@ const OF_ONE_SERVER: [&str; 8] = [
     "line",
 ];
 const OF_REPLICAS: [&str; 2] = ["kept", "half"];
+const OF_CLUSTER: [&str; 2] = ["front", "shards"];
 const OF_QUORUM: [&str; 3] = ["by-one", "heard-late", "late-release"];
 
 fn is_played(scene: &str, engine: Topology) -> bool {
@@ -83,7 +84,7 @@ fn is_played(scene: &str, engine: Topology) -> bool {
         Topology::Quorum | Topology::Etcd | Topology::ZooKeeper if scene == "tasks" => false,
         _ if OF_QUORUM.contains(&scene) => engine == Topology::Quorum,
         _ if OF_REPLICAS.contains(&scene) => all_replicas(engine) > 0,
-        _ => scene != "front" || engine == Topology::Cluster,
+        _ => !OF_CLUSTER.contains(&scene) || engine == Topology::Cluster,
     }
 }
 

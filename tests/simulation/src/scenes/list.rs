@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub const SCENES: [(&str, Roles); 29] = [
+pub const SCENES: [(&str, Roles); 30] = [
     ("free", &[lock_twice]),
     ("contended", &[lock_twice, lock_twice, lock_twice]),
     ("renewed", &[lock_for_long, lock_twice]),
@@ -59,6 +59,7 @@ pub const SCENES: [(&str, Roles); 29] = [
         &[majority::try_behind_release, majority::release_late],
     ),
     ("tasks", &[tasks::insert, tasks::work]),
+    ("shards", &[tasks::try_each]),
     (
         "line",
         &[tasks::wait_deaf, tasks::wait_behind, tasks::insert_later],

@@ -7,7 +7,9 @@ use crosslock::{DelayQueue, Locker, Result, Task};
 use crosslock_world::{allow_threads, current, spawn, time, true_now, violation};
 
 use super::{HAS_FAILED, NAME, SHORT, only_messages_fail};
+use crate::events::Event;
 use crate::judge;
+use crate::work::causes;
 
 const TASKS: u64 = 4;
 
@@ -79,5 +81,26 @@ pub fn insert_later(locker: &Locker) -> Result<()> {
     time::sleep(judge::plan().ttl.mul_f64(1.2));
     queue(locker)?.insert(&0, Duration::ZERO)?;
     await_done(1);
+    Ok(())
+}
+
+/// Of several shards, each call that doesn't wait takes what one has that answers, whichever others stand still.
+pub fn try_each(locker: &Locker) -> Result<()> {
+    let queue = queue(locker)?;
+    for value in 0..TASKS {
+        let has_frozen = Event::has_frozen_behind(Duration::ZERO);
+        // The others are in a shard that stands still.
+        if queue.insert(&value, Duration::ZERO).is_ok() {
+            match queue.try_take() {
+                Ok(Some(task)) => drop(Task::done(task)),
+                // Nodes say so when one has stood still for long.
+                Err(error) if causes(&error).contains("CLUSTERDOWN") => {}
+                nothing if has_frozen => {
+                    violation(format!("a task was ready, and a call returned {nothing:?}"));
+                }
+                _ => {}
+            }
+        }
+    }
     Ok(())
 }
