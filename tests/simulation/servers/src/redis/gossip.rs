@@ -70,7 +70,7 @@ impl Gossip {
         (0..nodes).for_each(|host| group.listen(host, io.now));
         for (host, other) in (0..nodes * nodes).map(|pair| (pair / nodes, pair % nodes)) {
             if group.hears(host, other) {
-                let map = slots_of(group, other).map.clone();
+                let map = slots_of(group, other).map.told();
                 if map.version > slots_of(group, host).map.version && io.random.bool() {
                     self.learn(group, host, map);
                 }

@@ -27,6 +27,8 @@ pub(super) struct Map {
     epochs: Vec<u64>,
     /// The slots of each node, which CLUSTER is asked for often.
     ranges: Vec<Vec<(u16, u16)>>,
+    /// What others hear, if this is a node's mistake: nodes tell each other only of the slots that they have.
+    told: Option<Arc<Map>>,
 }
 
 impl Map {
@@ -66,8 +68,9 @@ impl Map {
     }
 
     /// The same for a node that takes another for the owner of a slot.
-    pub(super) fn mistaken(&self, slot: u16, owner: Host) -> Arc<Self> {
-        let mut map = self.clone();
+    pub(super) fn mistaken(self: &Arc<Self>, slot: u16, owner: Host) -> Arc<Self> {
+        let mut map = Map::clone(self);
+        map.told = Some(self.clone());
         map.owners[usize::from(slot)] = u8::try_from(owner).expect("a few nodes");
         map.version -= 1;
         Arc::new(map.counted())
@@ -84,6 +87,11 @@ impl Map {
             }
         }
         self
+    }
+
+    /// What others hear of it.
+    pub(super) fn told(self: &Arc<Self>) -> Arc<Self> {
+        self.told.as_ref().unwrap_or(self).clone()
     }
 
     fn newest_epoch(&self) -> u64 {
