@@ -14,8 +14,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::leases::{Held, Leases};
 use super::{node::SILENCE, shared::Quorum, votes::Vote};
-use crate::base::{BootInstant, Deadline, Token};
-use crate::engine::redis::waiter::RedisWait;
+use crate::base::{BootInstant, Deadline, Error, Token};
+use crate::engine::redis::{failure::Failure, waiter::RedisWait};
 use crate::engine::{Answer, Failed, Gone, Grant, Pace, Request, Wait};
 
 pub(super) struct QuorumWait {
@@ -114,16 +114,16 @@ impl QuorumWait {
         (self.place, self.at_line) = (Place::First(token.number), at_line);
     }
 
-    /// Asks the line's server alone. Without an answer all have to be asked: it has let the owner in, or it fails, and
-    /// the owner goes to the next that is up.
+    /// Asks the line's server alone, or the next where an owner in line finds that it fails. Without an answer all have
+    /// to be asked: it has let the owner in; or it fails, and the owner wasn't in line.
     fn ask_line(
         &mut self,
         held: Held<'_>,
-        pace: Option<&mut Pace<'_>>,
+        mut pace: Option<&mut Pace<'_>>,
     ) -> Result<Option<Answer>, Failed> {
         let (request, deadline) = (held.request, held.deadline);
         let within = deadline.within((request.ttl / 4).max(SILENCE));
-        match self.wait.ask(request, pace, &within) {
+        match self.wait.ask(request, pace.as_deref_mut(), &within) {
             Ok(Answer::Granted(grant)) => {
                 if matches!(self.place, Place::Outside) {
                     // It was free.
@@ -144,7 +144,15 @@ impl QuorumWait {
                 let Some((next, _)) = next.filter(|_| !deadline.is_over()) else {
                     return Err(failed);
                 };
+                if let Error::Unavailable { .. } = failed.error {
+                    let failure = Failure::Closed(failed.error.to_string().into());
+                    self.quorum.nodes[self.line].heard(Some(&failure));
+                }
+                let was_in_line = matches!(self.place, Place::InLine);
                 self.stand_at(next);
+                if was_in_line {
+                    return self.ask_line(held, pace);
+                }
             }
         }
         Ok(None)
