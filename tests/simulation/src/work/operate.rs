@@ -9,7 +9,7 @@ use crosslock_world::{record, spawn_joined, time, true_now, violation};
 
 use super::{Worker, open, owned};
 use crate::judge::{self, Kind};
-use crate::plan::{Step, Topology};
+use crate::plan::{Plan, Step, Topology};
 
 /// A lease that is on its way to whoever adopts it.
 #[derive(Clone)]
@@ -34,8 +34,9 @@ fn passed<T>(work: impl FnOnce(&mut Vec<Passed>) -> T) -> T {
 /// How often somebody tried to adopt a lease, and it was lost.
 static LOST: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
 
-/// Whether all who have tried so far to adopt that lease have found it lost.
-fn all_lost(id: u64) -> bool {
+/// Whether all who have tried so far to adopt that lease have found it lost. Of a quorum's servers two may have adopted
+/// it at one each.
+fn all_lost(id: u64, plan: &Plan) -> bool {
     let tries = passed(|all| {
         all.iter()
             .find(|one| one.id == id)
@@ -44,7 +45,7 @@ fn all_lost(id: u64) -> bool {
     let mut lost = LOST.lock().expect("nobody panics with it");
     let lost = lost.entry(id).or_default();
     *lost += 1;
-    *lost == tries
+    *lost == tries && (tries == 1 || plan.topology != Topology::Quorum)
 }
 
 /// The last that was passed on. Two try to adopt each.
@@ -115,7 +116,11 @@ impl Worker {
             }
             Err(Error::Lost { .. }) => {
                 let is_fresh = true_now() < one.since + self.plan.ttl.mul_f64(0.6);
-                if all_lost(one.id) && is_fresh && self.plan.is_calm() && !self.plan.loses() {
+                if all_lost(one.id, &self.plan)
+                    && is_fresh
+                    && self.plan.is_calm()
+                    && !self.plan.loses()
+                {
                     violation(format!("{} was lost on its way", one.name));
                 }
                 Ok(())
