@@ -20,6 +20,8 @@ pub(super) struct Group {
     lag_until: Vec<Duration>,
     links: Vec<Link>,
     flights: BTreeMap<(Duration, u64), Flight>,
+    /// What has come to each while it stands still, in its order.
+    unread: Vec<Vec<Flight>>,
     /// The number that was given out last: to a flight, a link, or a line of masters.
     count: u64,
 }
@@ -68,6 +70,7 @@ impl Group {
             heard: vec![vec![Duration::ZERO; nodes.len()]; nodes.len()],
             lag_until: vec![Duration::ZERO; nodes.len()],
             links: vec![Link::default(); nodes.len()],
+            unread: vec![Vec::new(); nodes.len()],
             nodes,
             flights: BTreeMap::new(),
             count: 0,
@@ -278,10 +281,7 @@ impl Group {
         let is_ack = matches!(flight.cargo, Cargo::Ack);
         let target = if is_ack { master } else { copy };
         if self.hosts[target].is_paused {
-            // It stays in its order.
-            let (time, number) = (io.now + Duration::from_millis(20), self.number());
-            self.links[copy].last = self.links[copy].last.max(time);
-            self.flights.insert((time, number), flight);
+            self.unread[target].push(flight);
             return;
         }
         if self.hosts[master].is_cut || self.hosts[copy].is_cut || self.hosts[target].is_down {
@@ -316,9 +316,15 @@ impl Group {
         }
         match fault {
             Fault::Kill => {
+                self.unread[at].clear();
                 self.nodes[at].lose_clients();
                 let copies = self.followers(at).chain([at]);
                 copies.for_each(|copy| self.lose(copy));
+            }
+            Fault::Resume => {
+                for flight in std::mem::take(&mut self.unread[at]) {
+                    self.arrive(io, flight);
+                }
             }
             Fault::Start { with_data } => {
                 let history = self.number();
