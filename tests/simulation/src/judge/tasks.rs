@@ -87,6 +87,10 @@ pub fn inserting(queue: &str, id: &str, delay: Duration, tries: u32) {
             token: 0,
         });
         task.inserts += 1;
+        if !task.is_certain {
+            // Of two calls that insert it at the same time either may be the first.
+            task.due.0 = task.due.0.min(due);
+        }
     });
 }
 
