@@ -258,12 +258,15 @@ impl Plan {
     /// Whether exclusion is promised in it: no server forgets what it has said, nor does a replica take its place that
     /// may not have heard of it.
     pub fn is_safe(&self) -> bool {
-        let is_replaced = Trouble::OF_HOSTS
-            .into_iter()
-            .any(|trouble| self.has(trouble));
-        let loses = is_replaced && self.min_replicas < all_replicas(self.topology);
+        let loses = self.replaces_servers() && self.min_replicas < all_replicas(self.topology);
         let breaks = [Trouble::LoseData, Trouble::Evict, Trouble::StepHostClock];
         !loses && !breaks.into_iter().any(|trouble| self.has(trouble))
+    }
+
+    /// Whether a replica may take the place of a server, and not have heard of what no replica confirms.
+    pub fn replaces_servers(&self) -> bool {
+        let mut troubles = Trouble::OF_HOSTS.into_iter();
+        all_replicas(self.topology) > 0 && troubles.any(|trouble| self.has(trouble))
     }
 
     /// Whether nothing goes wrong but that processes die.
