@@ -17,7 +17,6 @@
 //! What always holds: there is one [`Server`] for each address, and one that isn't in the map any more, or that was a
 //! master and isn't, is retired.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,10 +36,8 @@ pub(super) struct Map {
     settings: Arc<Settings>,
     /// All that are known: masters, replicas, and the seeds.
     nodes: Vec<Arc<Server>>,
-    /// The node of each slot: where it stands in `nodes`.
-    slots: Vec<u16>,
-    /// Of the claim by which it has the slot.
-    epochs: Vec<u64>,
+    /// Of all slots, in their order.
+    runs: Vec<Run>,
     pub(super) importers: Importers,
     /// When the look-up began that this is from. The one that doesn't confirm the master of sentinels isn't.
     looked_up: Option<Instant>,
@@ -50,7 +47,17 @@ pub(super) struct Map {
     doubted: Option<Instant>,
 }
 
-/// The node of a slot that nobody is known to have.
+/// Slots that one node has by one claim. They end where the next run begins.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    begin: u16,
+    /// Of the claim.
+    epoch: u64,
+    /// Where the node stands in `nodes`.
+    place: u16,
+}
+
+/// The node of slots that nobody is known to have.
 const NOBODY: u16 = u16::MAX;
 
 /// Within this time all sentinels learn of a failover from the one that led it.
@@ -58,15 +65,15 @@ const SPREAD: Duration = Duration::from_secs(10);
 
 impl Map {
     pub(super) fn new(settings: Arc<Settings>) -> Self {
-        let slots = match settings.kind {
-            Kind::Cluster => usize::from(SLOTS),
-            Kind::Single | Kind::Sentinel | Kind::Quorum => 1,
+        let nobodys = Run {
+            begin: 0,
+            epoch: 0,
+            place: NOBODY,
         };
         Map {
             settings,
             nodes: Vec::new(),
-            slots: vec![NOBODY; slots],
-            epochs: vec![0; slots],
+            runs: vec![nobodys],
             importers: Importers::default(),
             looked_up: None,
             failed: None,
@@ -79,8 +86,7 @@ impl Map {
         let own = |node: &Arc<Server>| Arc::new(node.after_fork(settings.clone()));
         Map {
             nodes: self.nodes.iter().map(own).collect(),
-            slots: self.slots.clone(),
-            epochs: self.epochs.clone(),
+            runs: self.runs.clone(),
             // The first look-up of the child tells.
             importers: Importers::default(),
             settings,
@@ -90,14 +96,14 @@ impl Map {
 
     /// The node that has a slot.
     pub(super) fn master(&self, slot: u16) -> Option<&Arc<Server>> {
-        let at = self.slots.get(usize::from(slot))?;
-        self.nodes.get(usize::from(*at))
+        let run = self.runs[self.run_of(slot)];
+        self.nodes.get(usize::from(run.place))
     }
 
     /// All that have slots, in the order of the first slot of each.
     pub(super) fn masters(&self) -> Vec<Arc<Server>> {
-        let nodes = masters(&self.slots).into_iter();
-        nodes.map(|at| self.nodes[at].clone()).collect()
+        let places = masters(&self.runs).into_iter();
+        places.map(|at| self.nodes[at].clone()).collect()
     }
 
     /// When the look-up began that it is from.
@@ -121,7 +127,7 @@ impl Map {
 
     /// Whether it says that another took the place of that master.
     pub(super) fn is_newer(&self, view: &View) -> bool {
-        self.master(0).is_some() && view.newest() > self.epochs[0]
+        self.master(0).is_some() && view.newest() > self.runs[0].epoch
     }
 
     /// Notes that a call to the master of sentinels has failed now.
@@ -139,7 +145,7 @@ impl Map {
     }
 
     fn is_the_master(&self, server: &Arc<Server>) -> bool {
-        let master = self.master(0).filter(|_| self.slots.len() == 1);
+        let master = self.master(0).filter(|_| self.slots() == 1);
         master.is_some_and(|master| Arc::ptr_eq(master, server))
     }
 
@@ -155,11 +161,11 @@ impl Map {
 
     /// Notes that the node at that address has a slot.
     pub(super) fn set(&mut self, slot: u16, at: &HostPort) -> Option<&Arc<Server>> {
-        let at = self.place(at)?;
-        if let Some(node) = self.slots.get_mut(usize::from(slot)) {
-            *node = at;
-        }
-        self.nodes.get(usize::from(at))
+        let place = self.place(at)?;
+        self.split([slot, slot + 1]);
+        let run = self.run_of(slot);
+        self.runs[run].place = place;
+        self.nodes.get(usize::from(place))
     }
 
     fn place(&mut self, at: &HostPort) -> Option<u16> {
@@ -180,10 +186,11 @@ impl Map {
                 .nodes
                 .iter()
                 .position(|node| is_at(node, &range.master));
-            let slots = usize::from(range.first)..=usize::from(range.last);
-            let known = self.slots[slots.clone()].iter().zip(&self.epochs[slots]);
-            let mut others = known.filter(|(at, _)| place != Some(usize::from(**at)));
-            others.any(|(_, epoch)| *epoch <= range.epoch)
+            let known = &self.runs[self.run_of(range.first)..=self.run_of(range.last)];
+            let mut others = known
+                .iter()
+                .filter(|run| place != Some(usize::from(run.place)));
+            others.any(|run| run.epoch <= range.epoch)
         })
     }
 
@@ -195,11 +202,11 @@ impl Map {
         seeds: &[HostPort],
         began: Instant,
     ) -> Vec<Arc<Server>> {
-        let were_masters = masters(&self.slots);
+        let were_masters = masters(&self.runs);
         if !self.believe(views, asked, began) {
             return Vec::new();
         }
-        let are_masters = masters(&self.slots);
+        let are_masters = masters(&self.runs);
         for suspected in [&mut self.failed, &mut self.doubted] {
             *suspected = suspected.filter(|at| *at > began && were_masters == are_masters);
         }
@@ -225,8 +232,9 @@ impl Map {
         self.nodes = kept;
         if !retired.is_empty() {
             self.importers.forget(&retired);
-            for slot in &mut self.slots {
-                *slot = places.get(usize::from(*slot)).copied().unwrap_or(NOBODY);
+            for run in &mut self.runs {
+                let place = places.get(usize::from(run.place));
+                run.place = place.copied().unwrap_or(NOBODY);
             }
         }
         for other in others {
@@ -239,7 +247,7 @@ impl Map {
     /// Decides who has which slot, by the claims of all. Gives whether that counts as a look-up: not where all
     /// sentinels that answered are behind.
     fn believe(&mut self, views: &[View], asked: usize, began: Instant) -> bool {
-        let is_one = self.slots.len() == 1;
+        let is_one = self.slots() == 1;
         let most = if is_one {
             self.most_sentinels(asked, began)
         } else {
@@ -247,24 +255,24 @@ impl Map {
         };
         // If no claim to a slot is as high as the known one, all nodes that answered are behind.
         let are_enough = views.len() >= most;
-        for (slots, (epoch, place)) in self.highest_claims(views) {
-            for slot in slots {
-                if epoch >= self.epochs[slot] || are_enough {
-                    (self.slots[slot], self.epochs[slot]) = (place, epoch);
-                } else if is_one {
-                    return false;
-                }
+        let ranges = views.iter().flat_map(|view| &view.ranges);
+        self.split(ranges.flat_map(|range| [range.first, range.last + 1]));
+        let claims = self.highest_claims(views);
+        for (run, (epoch, place)) in self.runs.iter_mut().zip(claims) {
+            if epoch >= run.epoch || are_enough {
+                (run.epoch, run.place) = (epoch, place);
+            } else if is_one {
+                return false;
             }
         }
+        let claim = |run: &Run| (run.epoch, run.place);
+        self.runs.dedup_by(|next, run| claim(next) == claim(run));
         true
     }
 
-    /// Runs of slots with their highest claim: its epoch, and the place of its node. Of equal claims the first counts.
-    fn highest_claims(&mut self, views: &[View]) -> Vec<(Range<usize>, (u64, u16))> {
-        // A view is of thousands of slots, and of few ranges.
-        let slots = self.slots.len();
-        let begins = begins_of_runs(views, slots);
-        let mut highest = vec![((0, false), NOBODY); begins.len()];
+    /// The highest claim to each run: its epoch, and the place of its node. Of equal claims the first counts.
+    fn highest_claims(&mut self, views: &[View]) -> Vec<(u64, u16)> {
+        let mut highest = vec![((0, false), NOBODY); self.runs.len()];
         let mut places = HashMap::default();
         for view in views {
             for range in &view.ranges {
@@ -273,19 +281,44 @@ impl Map {
                     .or_insert_with(|| self.place(&range.master));
                 let Some(place) = *place else { continue };
                 let rank = (range.epoch, view.is_up);
-                let first = begins.partition_point(|begin| *begin < usize::from(range.first));
-                let end = begins.partition_point(|begin| *begin <= usize::from(range.last));
-                for claim in &mut highest[first..end] {
+                let runs = self.run_of(range.first)..=self.run_of(range.last);
+                for claim in &mut highest[runs] {
                     if claim.1 == NOBODY || rank > claim.0 {
                         *claim = (rank, place);
                     }
                 }
             }
         }
-        let ends = begins.iter().skip(1).chain([&slots]);
-        let runs = begins.iter().zip(ends).map(|(begin, end)| *begin..*end);
         let claims = highest.iter().map(|((epoch, _), place)| (*epoch, *place));
-        runs.zip(claims).collect()
+        claims.collect()
+    }
+
+    /// How many slots there are.
+    fn slots(&self) -> u16 {
+        match self.settings.kind {
+            Kind::Cluster => SLOTS,
+            Kind::Single | Kind::Sentinel | Kind::Quorum => 1,
+        }
+    }
+
+    /// Where the run stands that a slot is in.
+    fn run_of(&self, slot: u16) -> usize {
+        self.runs.partition_point(|run| run.begin <= slot) - 1
+    }
+
+    /// Lets a run begin at each of these slots.
+    fn split(&mut self, at: impl IntoIterator<Item = u16>) {
+        let slots = self.slots();
+        for begin in at.into_iter().filter(|slot| *slot < slots) {
+            let run = self.run_of(begin);
+            if self.runs[run].begin < begin {
+                let rest = Run {
+                    begin,
+                    ..self.runs[run]
+                };
+                self.runs.insert(run + 1, rest);
+            }
+        }
     }
 
     /// How many of the sentinels that were asked have to be behind before they count as set up anew. A majority may not
@@ -305,25 +338,14 @@ fn is_at(node: &Server, at: &HostPort) -> bool {
     matches!(node.endpoint(), Endpoint::Tcp(own) if own == at)
 }
 
-/// Where runs of slots begin: each view says the same of all slots of a run.
-fn begins_of_runs(views: &[View], slots: usize) -> Vec<usize> {
-    let ranges = views.iter().flat_map(|view| &view.ranges);
-    let ends = ranges.flat_map(|range| [usize::from(range.first), usize::from(range.last) + 1]);
-    let mut begins: Vec<usize> = ends.chain([0]).filter(|begin| *begin < slots).collect();
-    begins.sort_unstable();
-    begins.dedup();
-    begins
-}
-
-/// The nodes that have slots, in the order of the first slot of each.
-fn masters(slots: &[u16]) -> Vec<usize> {
-    let mut masters: Vec<usize> = Vec::new();
-    let mut last = NOBODY;
-    for at in slots {
-        if *at != last && *at != NOBODY && !masters.contains(&usize::from(*at)) {
-            masters.push(usize::from(*at));
+/// Where the nodes stand that have slots, in the order of the first slot of each.
+fn masters(runs: &[Run]) -> Vec<usize> {
+    let mut masters = Vec::new();
+    for run in runs.iter().filter(|run| run.place != NOBODY) {
+        let place = usize::from(run.place);
+        if !masters.contains(&place) {
+            masters.push(place);
         }
-        last = *at;
     }
     masters
 }

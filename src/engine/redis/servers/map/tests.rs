@@ -91,6 +91,20 @@ fn slots_of_ranges_that_overlap_are_of_the_highest_claim() {
     }
 }
 
+#[test]
+fn slot_that_moves_alone_leaves_its_neighbours() {
+    let (mut map, views) = (map(), view(&[(0, SLOTS - 1, 1, &[])]));
+    hear(&mut map, &views, 1);
+    for slot in [0, 7, SLOTS - 1] {
+        map.set(slot, &at(2));
+    }
+    let owner = |slot| ports(map.master(slot).cloned().as_slice());
+    assert_eq!([0, 7, SLOTS - 1].map(owner).concat(), [2, 2, 2]);
+    assert_eq!([1, 6, 8, SLOTS - 2].map(owner).concat(), [1, 1, 1, 1]);
+    hear(&mut map, &views, 1);
+    assert_eq!((ports(&map.masters()), map.runs.len()), (vec![1], 1));
+}
+
 /// Of a set behind sentinels, whose master was at 1 since failover 8 as all three said that long ago.
 fn set(ago: Duration) -> Map {
     let mut map = Map::new(settings_of("redis+sentinel://a:1,a:2,a:3/mymaster").0);
