@@ -176,7 +176,7 @@ impl Worker {
     /// ttl.
     fn judge_woken(&self, name: &str, late: Duration) {
         let others = u32::try_from(self.plan.processes * self.plan.threads).unwrap_or(1);
-        let most = (self.plan.ttl.mul_f64(0.012) + Duration::from_millis(10)) * others;
+        let most = (self.plan.ttl.mul_f64(0.012) + Duration::from_millis(15)) * others;
         const SOON: Duration = Duration::from_millis(200);
         if late > most + SOON && self.plan.is_calm() {
             violation(format!(

@@ -118,6 +118,8 @@ struct Name {
     leaving: Vec<Process>,
     /// Nobody holds it since then.
     free_since: Duration,
+    /// When a guard found that its lease was lost: a server may have it for a while.
+    lost: Option<Duration>,
     /// See `exclusive_ends`.
     exclusive_ends: (Duration, Duration),
     /// Nobody gets it before, as its last holder has asked for.
@@ -219,6 +221,9 @@ pub fn ending(of: &[&str], id: u64, abandons: bool) {
                 let last_long = was_long.then(true_now);
                 name.exclusive_ends = (true_now(), last_long.unwrap_or_default());
             }
+            if !is_held {
+                name.lost = Some(true_now());
+            }
             name.free_since = name.free_since.max(true_now());
             name.leaving.push(gone.process);
             Some(gone)
@@ -283,7 +288,9 @@ pub(super) fn exclusive_ends(name: &str) -> (Duration, Duration) {
 /// Whether the last release of it ended then, and nobody has held it since.
 pub(super) fn is_free_since(name: &str, then: Range<Duration>) -> bool {
     with(name, |name| {
+        let is_over = |lost| lost + plan().ttl < then.end;
         let is_free = name.holds.is_empty() && name.leaving.is_empty();
+        let is_free = is_free && name.lost.is_none_or(is_over);
         is_free && then.start < name.free_since && name.free_since < then.end
     })
 }
