@@ -109,8 +109,8 @@ pub fn inserted(queue: &str, id: &str, delay: Duration, was_new: bool) {
         task.was_new |= was_new;
         match was_new {
             true => was_told.then_some("was inserted twice"),
-            // A repeated insert can't know one that is done by then.
-            false => (task.inserts == 1 && task.done.is_none())
+            // A repeated insert can't know one that may be done by then.
+            false => (task.inserts == 1 && !task.is_ending)
                 .then_some("was inserted, and told to be there before"),
         }
     });
