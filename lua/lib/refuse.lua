@@ -83,17 +83,16 @@ local function refuse(name, ask, lock)
   elseif name[LETTERS] ~= '' and redis.call('HDEL', name[WAITERS], ask[OWNER]) == 1 then
     redis.call('LREM', ask[MODE] == 'r' and name[READ_QUEUE] or name[QUEUE], 1, ask[OWNER])
   end
-  -- Of a semaphore the next permit may come back before the last.
-  local next_end = name[HELD] == MARK_PERMITS and redis.call('ZRANGE', name[HOLDERS], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
+  -- Those that share it end one by one. Of readers, the last to end may be released before one that died ends.
+  local has_sharers = name[HELD] == MARK_READERS or name[HELD] == MARK_PERMITS
+  local next_end = has_sharers and redis.call('ZRANGE', name[HOLDERS], '0', '+inf', 'BYSCORE', 'LIMIT', '0', '1', 'WITHSCORES')[2]
   local remaining = next_end and next_end - name[CLOCK] or redis.call('PTTL', name[LOCK])
-  local is_open = not name[HELD] or name[HELD] == MARK_READERS or name[HELD] == MARK_PERMITS
+  local is_open = not name[HELD] or has_sharers
   if is_open and (name[DROPPED] or 0) >= MOST_DROPPED then
     -- More are to be dropped before the owner's turn can come: it asks again at once.
     return {0, name[STORED], was_queued and 1 or 0, 0, length}
   end
-  local held = name[HELD]
-  local is_mark = held == MARK_READERS or held == MARK_PERMITS or held == MARK_KEPT
-  local knows_holder = is_mark or name[STORED] % 2 == 1
+  local knows_holder = has_sharers or name[HELD] == MARK_KEPT or name[STORED] % 2 == 1
   -- Behind the 36 characters of an owner's id and a slash.
   local holder = is_new and lock and string.byte(lock, 37) == 47 and string.sub(lock, 38) or nil
   return {remaining, name[STORED], was_queued and 1 or 0, knows_holder and 1 or 0, length, holder}

@@ -168,6 +168,7 @@ for_every_engine! {
         rwlock {
             abandoned_writer_is_told_to_readers_and_the_next_writer
             no_reader_passes_a_writer_that_waits
+            writer_has_it_when_the_lease_of_a_dead_reader_ends
             downgraded_writer_reads_with_others
         }
         #[cfg(feature = "value")]

@@ -1,8 +1,13 @@
 //! Locks that many hold to read, or one to write, who may go on as a reader.
 
+use std::thread;
+use std::time::Duration;
+
 use crossbeam_channel::RecvTimeoutError;
 use crosslock::{Locker, Prefer};
+use support::Stopwatch;
 
+use super::inspect::look_until;
 use super::preferring::reader_passes_a_waiting_writer;
 use crate::{PATIENCE, Place};
 
@@ -25,6 +30,21 @@ pub(crate) fn abandoned_writer_is_told_to_readers_and_the_next_writer(place: &Pl
 
 pub(crate) fn no_reader_passes_a_writer_that_waits(place: &Place) {
     assert!(!reader_passes_a_waiting_writer(place, Prefer::Fair));
+}
+
+pub(crate) fn writer_has_it_when_the_lease_of_a_dead_reader_ends(place: &Place) {
+    let ttl = place.ttl(Duration::from_millis(600));
+    let (other, watch) = (place.other(), Stopwatch::start());
+    std::mem::forget(place.careless_after(ttl).read("a").unwrap());
+    let living = place.read("a").unwrap();
+    thread::scope(|scope| {
+        let writes = scope.spawn(|| drop(other.write("a").unwrap()));
+        look_until(place, "a", |seen| seen.waiters.len() == 1);
+        // The writer was told of the later of two ends.
+        living.unlock().unwrap();
+        writes.join().unwrap();
+    });
+    watch.assert_within(place.most(ttl));
 }
 
 pub(crate) fn downgraded_writer_reads_with_others(place: &Place) {
