@@ -189,7 +189,11 @@ impl Worker {
         let (other, theirs) = (locker.clone(), name.clone());
         let waits = spawn_joined("waiter", move || {
             let waited = other.lock(&theirs);
-            record(&format!("a waiter of a closed locker: {:?}", waited.err()));
+            let error = waited.as_ref().err();
+            record(&format!("a waiter of a closed locker: {error:?}"));
+            if error.is_none() {
+                judge::abandoned(&theirs, None);
+            }
         });
         time::sleep(Duration::from_millis(self.random.u64(..30)));
         judge::ending(&[&name], id, false);

@@ -19,6 +19,9 @@ use self::rules::{
 use super::{ACQUISITIONS, Call, locked, number, plan, waits};
 use crate::plan::Topology;
 
+/// By then a server has heard that a process is gone, and gives it nothing more.
+const HEARD_OF: Duration = Duration::from_millis(10);
+
 /// How a name is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -118,6 +121,8 @@ struct Name {
     leaving: Vec<Process>,
     /// Nobody holds it since then.
     free_since: Duration,
+    /// When a process that waited for it died last.
+    waiter_died: Option<Duration>,
     /// When a guard found that its lease was lost: a server may have it for a while.
     lost: Option<Duration>,
     /// See `exclusive_ends`.
@@ -225,6 +230,12 @@ pub fn ending(of: &[&str], id: u64, abandons: bool) {
                 name.lost = Some(true_now());
             }
             name.free_since = name.free_since.max(true_now());
+            if name
+                .waiter_died
+                .is_some_and(|at| true_now() < at + HEARD_OF)
+            {
+                name.free_since = name.free_since.max(true_now() + plan().ttl.mul_f64(1.01));
+            }
             name.leaving.push(gone.process);
             Some(gone)
         });
@@ -365,7 +376,11 @@ pub(super) fn died(process: Process, waited_for: &[String]) {
         name.holds = left;
         // A guard whose lease is over may still be there.
         let may_be_free = name.holds.is_empty() || plan().loses();
-        let may_have_it = may_be_free && waited_for.contains(text);
+        let has_waited = waited_for.contains(text);
+        if has_waited {
+            name.waiter_died = Some(true_now());
+        }
+        let may_have_it = may_be_free && has_waited;
         if may_have_it || !gone.is_empty() || name.leaving.contains(&process) {
             name.free_since = name.free_since.max(until);
         }
