@@ -131,8 +131,8 @@ fn ctrl_z_stops_the_command_and_fg_continues_it() {
 fn command_that_was_stopped_for_longer_than_its_lease_doesnt_go_on() {
     let (_server, place) = Place::with_server();
     let mut terminal = Terminal::open(&place);
-    // The watchdog, which kills the command, has the last 200 ms of the lease for a machine that is late.
-    let run = "$X run a --ttl 4s --kill-after 200ms";
+    // The watchdog, which kills the command, has the last 400 ms of the lease for a machine that is late.
+    let run = "$X run a --ttl 8s --kill-after 200ms";
     terminal.types(&format!(
         "{run} -- sh -c 'echo $$ > pid; read x; echo > went'\n"
     ));
