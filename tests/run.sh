@@ -193,7 +193,7 @@ fi
 beside="$(mktemp -d)"
 nice "${all[@]}" --test simulation >"$beside/worlds" 2>&1 &
 worlds=$!
-test_all --test cli --test conformance --test torture --test waiting "$@" >"$beside/long" 2>&1 &
+test_all --test cli --test torture --test waiting "$@" >"$beside/long" 2>&1 &
 long=$!
 failed=0
 test_all "$@" || failed=$?
