@@ -59,7 +59,8 @@ impl<'a> Supervisor<'a> {
             let why = "--inherit works only with file: locks";
             return Err(Failure::usage(why));
         }
-        let until = until(guard.remaining(), options);
+        let now = since_boot();
+        let until = until(now, guard.remaining(), options);
         let (watchdog, inherited) = match options.inherit {
             true => (Ok(None), &files[..]),
             false => (Watchdog::start(&files, until).map(Some), &[][..]),
@@ -276,12 +277,15 @@ impl Supervisor<'_> {
 
     /// Sends the watchdog the time until which the command may run, and replaces a watchdog that was killed.
     fn look_at_watchdog(&mut self) {
+        // Before the rest of the lease: if this process is stopped between the two, the watchdog is told an earlier time
+        // and not a later one.
+        let now = since_boot();
         let remaining = self.guard.remaining();
         if remaining.is_zero() && self.ending.is_none() {
             // The lock was lost just now: `look_at_lock` decides how long the command may still run.
             return;
         }
-        let until = self.until(remaining);
+        let until = self.until(now, remaining);
         let Some(watchdog) = &mut self.watchdog else {
             return;
         };
@@ -309,14 +313,14 @@ impl Supervisor<'_> {
         }
     }
 
-    /// The time since boot at which the watchdog kills the command.
-    fn until(&self, remaining: Duration) -> Option<Duration> {
-        let by_lease = until(remaining, self.options);
+    /// The time since boot at which the watchdog kills the command, of a lease that lasts for `remaining` from `now`.
+    fn until(&self, now: Duration, remaining: Duration) -> Option<Duration> {
+        let by_lease = until(now, remaining, self.options);
         let Some(ending) = &self.ending else {
             return by_lease;
         };
         let left = ending.kill_at.saturating_duration_since(Instant::now());
-        let by_ending = since_boot() + left + self.options.timing.last_margin();
+        let by_ending = now + left + self.options.timing.last_margin();
         Some(match by_lease {
             Some(by_lease) if !remaining.is_zero() => by_lease.min(by_ending),
             _ => by_ending,
@@ -362,8 +366,8 @@ impl Supervisor<'_> {
     }
 }
 
-/// The time since boot until which a command may run if its lease lasts for `remaining`; `None`: forever.
-fn until(remaining: Duration, options: &Options) -> Option<Duration> {
+/// The time since boot until which a command may run if its lease lasts for `remaining` from `now`; `None`: forever.
+fn until(now: Duration, remaining: Duration, options: &Options) -> Option<Duration> {
     (remaining < Duration::MAX)
-        .then(|| since_boot() + remaining.saturating_sub(options.timing.last_margin()))
+        .then(|| now + remaining.saturating_sub(options.timing.last_margin()))
 }
