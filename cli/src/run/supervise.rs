@@ -277,8 +277,8 @@ impl Supervisor<'_> {
 
     /// Sends the watchdog the time until which the command may run, and replaces a watchdog that was killed.
     fn look_at_watchdog(&mut self) {
-        // Before the rest of the lease: if this process is stopped between the two, the watchdog is told an earlier time
-        // and not a later one.
+        // Before the rest of the lease: if this process is stopped between the two, the watchdog is told an earlier
+        // time and not a later one.
         let now = since_boot();
         let remaining = self.guard.remaining();
         if remaining.is_zero() && self.ending.is_none() {
