@@ -186,18 +186,19 @@ if [ "$named" = yes ]; then
 fi
 
 # Simulated worlds need processors and nothing else, and the other tests wait most of the time. Cargo would run one
-# program after the other. So the worlds, and the programs that take longest, run beside the rest: `test = false` in their
-# packages leaves them out of it.
+# program after the other. So the worlds run beside the rest, and so do programs that take long and seldom wait for the
+# disk, on which some others depend: `test = false` in their packages leaves them out of it.
 "${all[@]}" --no-run
 "${all[@]}" --no-run --test '*'
 beside="$(mktemp -d)"
 nice "${all[@]}" --test simulation >"$beside/worlds" 2>&1 &
 worlds=$!
-test_all --test cli --test torture --test waiting "$@" >"$beside/long" 2>&1 &
-long=$!
+long=(--test cli --test logs --test redis_cluster --test redis_faults --test torture --test waiting)
+test_all "${long[@]}" "$@" >"$beside/long" 2>&1 &
+others=$!
 failed=0
 test_all "$@" || failed=$?
-wait "$long" || failed=$?
+wait "$others" || failed=$?
 wait "$worlds" || failed=$?
 cat "$beside/long" "$beside/worlds"
 rm -r "$beside"
