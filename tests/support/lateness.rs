@@ -1,4 +1,4 @@
-//! By how much the machine keeps threads from running that want to.
+//! By how much the machine keeps threads from running that want to, and how many want to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,7 +15,8 @@ const THREADS: usize = 4;
 /// Threads that wake each other in a ring, again and again. A lap that takes longer than usual was late.
 ///
 /// A single thread that sleeps sees less than others suffer: schedulers favour threads that hardly run, so those of the
-/// ring can be told to work as well.
+/// ring can be told to work as well. They still see less than a server that has much to do. So each lap also counts the
+/// threads that run or could.
 #[derive(Debug)]
 pub(super) struct Probe {
     ended: Arc<AtomicBool>,
@@ -23,8 +24,8 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Starts the threads, each of which works for so long in each lap. `tell` is called after each late lap, with
-    /// how late it was; it was due by so much earlier. Returns when the first lap is over.
+    /// Starts the threads, each of which works for so long in each lap. `tell` is called after each lap, with how late
+    /// it was; it was due by so much earlier. Returns when the first lap is over.
     pub(super) fn start(work: Duration, mut tell: impl FnMut(Duration) + Send + 'static) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let (first, mut last) = mpsc::channel();
@@ -49,9 +50,7 @@ impl Probe {
                     lap(work, &first, &last);
                 }
                 let now = Instant::now();
-                if let Some(late) = (now - since).checked_sub(usual(work)) {
-                    tell(late);
-                }
+                tell((now - since).saturating_sub(usual(work)));
                 since = now;
             }
         }));
@@ -69,6 +68,18 @@ impl Drop for Probe {
             let _ = thread.join();
         }
     }
+}
+
+/// How many threads there are for each processor that run or could; 1 where that isn't known, or fewer do.
+pub(super) fn crowd() -> f64 {
+    let counted = || {
+        let load = std::fs::read_to_string("/proc/loadavg").ok()?;
+        let (runnable, _) = load.split_whitespace().nth(3)?.split_once('/')?;
+        runnable.parse::<u32>().ok()
+    };
+    let processors = thread::available_parallelism().map_or(1, |count| count.get());
+    let processors = u32::try_from(processors).expect("few");
+    (f64::from(counted().unwrap_or(0)) / f64::from(processors)).max(1.0)
 }
 
 /// What a lap takes where nothing is in its way, or a little more.
