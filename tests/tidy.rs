@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
+
 const LINES: usize = 400;
 const COLUMNS: usize = 120;
 const TABLE: &str = "tests/conformance/main.rs";
@@ -98,39 +100,45 @@ fn features_of_engines_are_known_to_engines_only() {
     );
 }
 
-/// The names of all programs of tests in the workspace.
-fn programs() -> BTreeSet<String> {
+/// The names of those programs of tests in the workspace that `is_one` picks by cargo's description.
+fn programs(is_one: impl Fn(&Value) -> bool) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
     let output = cargo.output().expect("cargo runs").stdout;
-    let workspace: serde_json::Value = serde_json::from_slice(&output).expect("JSON");
+    let workspace: Value = serde_json::from_slice(&output).expect("JSON");
     let packages = workspace["packages"].as_array().into_iter().flatten();
     let targets = packages.flat_map(|package| package["targets"].as_array());
     let tests = targets
         .flatten()
-        .filter(|target| target["kind"][0] == "test");
+        .filter(|target| target["kind"][0] == "test" && is_one(target));
     tests
         .filter_map(|target| Some(target["name"].as_str()?.to_owned()))
         .collect()
 }
 
-/// The programs of tests that a workflow names.
-fn named_in(workflow: &str) -> BTreeSet<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.github/workflows");
-    let text = fs::read_to_string(path.join(workflow)).expect("the workflow is there");
+/// The programs of tests that a file names as arguments of cargo.
+fn named_in(file: &str) -> BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let text = fs::read_to_string(root.join(file)).expect("the file is there");
     let named = text.split("--test ").skip(1);
     let named = named.filter_map(|rest| rest.split_whitespace().next());
-    // Lints have a pattern that fits all of them.
+    let named = named.map(|name| name.trim_end_matches(')'));
+    // A pattern that fits all of them.
     let named = named.filter(|name| *name != "'*'");
     named.map(str::to_owned).collect()
 }
 
 #[test]
 fn workflows_run_each_program_of_tests() {
-    assert_eq!(named_in("pull-request.yml"), programs());
-    let missing: Vec<_> = named_in("nightly.yml")
-        .difference(&programs())
-        .cloned()
-        .collect();
+    let all = programs(|_| true);
+    assert_eq!(named_in(".github/workflows/pull-request.yml"), all);
+    let nightly = named_in(".github/workflows/nightly.yml");
+    let missing: Vec<_> = nightly.difference(&all).collect();
     assert!(missing.is_empty(), "nightly.yml names {missing:?}");
+}
+
+#[test]
+fn run_sh_names_each_program_that_cargo_leaves_out() {
+    let left_out = programs(|target| target["test"] == false);
+    assert_eq!(named_in("tests/run.sh"), left_out);
 }
