@@ -1,6 +1,6 @@
 //! The clients' end of connections, as crosslock's door to the system has it.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -95,9 +95,7 @@ impl Socket {
             let link = link.ok_or(ErrorKind::ConnectionReset)?;
             let read = buffer.len().min(link.came.len());
             if read > 0 {
-                for (to, byte) in buffer.iter_mut().zip(link.came.drain(..read)) {
-                    *to = byte;
-                }
+                link.came.read_exact(&mut buffer[..read])?;
                 return Ok(read);
             }
             match link.end {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use super::numbers::strict;
 
@@ -20,6 +21,8 @@ pub(super) enum Reply {
     List(Vec<Reply>),
     /// Several answers to one command, or none.
     Several(Vec<Reply>),
+    /// As it is sent: one that is made once, and given often.
+    Made(Arc<[u8]>),
 }
 
 pub(super) const OK: Reply = Reply::Status("OK");
@@ -60,6 +63,10 @@ impl Reply {
         bytes
     }
 
+    pub(super) fn made(&self) -> Self {
+        Reply::Made(self.bytes().into())
+    }
+
     fn write(&self, bytes: &mut Vec<u8>) {
         let mut line = |mark: char, text: &dyn Display| {
             write!(bytes, "{mark}{text}\r\n").expect("a vector takes all");
@@ -79,6 +86,7 @@ impl Reply {
                 parts.iter().for_each(|part| part.write(bytes));
             }
             Reply::Several(parts) => parts.iter().for_each(|part| part.write(bytes)),
+            Reply::Made(made) => bytes.extend_from_slice(made),
         }
     }
 }

@@ -183,6 +183,7 @@ fn value_of(lua: &Lua, reply: Reply) -> mlua::Result<Value> {
             let parts: Vec<_> = parts.collect::<mlua::Result<_>>()?;
             Ok(Value::Table(lua.create_sequence_from(parts)?))
         }
+        Reply::Made(_) => Err(mlua::Error::runtime("no script asks for that")),
     }
 }
 

@@ -124,7 +124,7 @@ impl Map {
 }
 
 /// One node's view.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Slots {
     pub(super) me: Host,
     pub(super) map: Arc<Map>,
@@ -134,6 +134,16 @@ pub(super) struct Slots {
     /// Those that most masters miss.
     pub(super) failed: BTreeSet<Host>,
     pub(super) is_up: bool,
+    said: Option<Box<Said>>,
+}
+
+/// What a node says when it sees its cluster so. Clients ask again and again, and it seldom changes.
+#[derive(Clone)]
+struct Said {
+    of: Slots,
+    info: Reply,
+    nodes: Reply,
+    slots: Reply,
 }
 
 /// The slot of a key: that of what stands between its first braces, if that isn't empty.
@@ -173,6 +183,28 @@ impl Slots {
     /// Whether it serves what that host has.
     fn is_of_shard(&self, owner: Host) -> bool {
         owner == self.me || self.map.follows[self.me] == Some(owner)
+    }
+
+    fn is_as(&self, other: &Slots) -> bool {
+        Arc::ptr_eq(&self.map, &other.map)
+            && (self.is_up, &self.failed) == (other.is_up, &other.failed)
+            && self.migrating == other.migrating
+            && self.importing == other.importing
+    }
+
+    fn said(&mut self) -> &Said {
+        if self.said.as_ref().is_none_or(|said| !said.of.is_as(self)) {
+            self.said = None;
+            let hosts = 0..self.map.follows.len();
+            let lines: String = hosts.map(|host| self.line(host)).collect();
+            self.said = Some(Box::new(Said {
+                info: Reply::text(self.info()).made(),
+                nodes: Reply::text(lines).made(),
+                slots: self.told().made(),
+                of: self.clone(),
+            }));
+        }
+        self.said.as_ref().expect("it was made")
     }
 
     fn line(&self, host: Host) -> String {
@@ -337,14 +369,11 @@ impl State {
 /// CLUSTER.
 pub(super) fn ask(state: &mut State, words: &Words) -> Outcome {
     let refused = || Reply::error("ERR This instance has cluster support disabled");
-    let slots = state.slots.as_ref().ok_or_else(refused)?;
+    let said = state.slots.as_mut().ok_or_else(refused)?.said();
     match words[1].as_slice() {
-        b"INFO" => Ok(Reply::text(slots.info())),
-        b"SLOTS" => Ok(slots.told()),
-        b"NODES" => {
-            let lines = (0..slots.map.follows.len()).map(|host| slots.line(host));
-            Ok(Reply::text(lines.collect::<String>()))
-        }
+        b"INFO" => Ok(said.info.clone()),
+        b"SLOTS" => Ok(said.slots.clone()),
+        b"NODES" => Ok(said.nodes.clone()),
         _ => Err(Reply::error("ERR unknown subcommand")),
     }
 }
