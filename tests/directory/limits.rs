@@ -57,7 +57,7 @@ fn file_of_a_name_that_nobody_used_for_days_is_removed_and_those_that_matter_sta
     let foreign = ".550e8400-e29b-41d4-a716-446655440000";
     let foreign = directory.path().join(foreign);
     fs::write(&foreign, "precious").unwrap();
-    age(&foreign);
+    age(&foreign).unwrap();
     drop(open(directory.path()));
     assert_eq!(fs::read_to_string(&foreign).unwrap(), "precious");
     assert_eq!(
