@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::Write;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
-use support::{RedisServer, wait_until};
+use support::{RedisServer, Stopwatch, wait_until};
 
 use crate::PATIENCE;
 use crate::holders::{end, holder, pid};
-use crate::tool::{Place, heeding_signals, is_running, parent_of, program, wait_until_state};
+use crate::tool::{Place, heeding_signals, is_running, parent_of, program, stat, wait_until_state};
 
 /// A terminal with a shell, which has job control as that of a person.
 struct Terminal<'a> {
@@ -140,8 +141,13 @@ fn command_that_was_stopped_for_longer_than_its_lease_doesnt_go_on() {
     wait_until_state(&command, "S");
     terminal.types("\x1a");
     terminal.shows("Stopped");
+    let watch = Stopwatch::start();
     place.run("a", "exit 5").ends(5);
-    assert!(!is_running(&command));
+    if is_running(&command) {
+        let found = format!("the command still runs: {:?}", stat(&command));
+        watch.assert_late(Duration::from_millis(400), Duration::from_secs(8), found);
+        wait_until("the command to be dead", PATIENCE, || !is_running(&command));
+    }
     terminal.types("fg; echo then $?\n");
     terminal.shows("then 76");
     assert!(!place.path("went").exists());

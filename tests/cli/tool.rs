@@ -228,7 +228,7 @@ impl Done {
 }
 
 /// What the kernel says of a process: whether it runs, by a letter, and whose child it is; `None` of one that is gone.
-fn stat(pid: &str) -> Option<(String, String)> {
+pub(crate) fn stat(pid: &str) -> Option<(String, String)> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).ok()?;
     let mut rest = stat.rsplit_once(") ")?.1.split(' ');
     Some((rest.next()?.to_owned(), rest.next()?.to_owned()))
