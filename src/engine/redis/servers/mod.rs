@@ -15,7 +15,8 @@
 //! |---|---|
 //! | `topology.rs` | asking several at once who has which slot, at most once in 100 ms, and waiting for it |
 //! | `map.rs` | which server has which slot, as far as it is known |
-//! | `heard.rs` | which nodes of a cluster are asked, what was said in one look-up, and when that is enough |
+//! | `heard.rs` | what was said in one look-up, and when that is enough |
+//! | `nodes.rs` | which nodes of a cluster are asked, and how |
 //! | `view.rs`, `sentinel.rs` | what a node says, or a sentinel |
 //! | `call.rs` | a command on its way from server to server |
 //! | `greeting.rs` | what is at the addresses of the URL |
@@ -38,7 +39,7 @@ use std::sync::Arc;
 
 pub(super) use self::greeting::Refused;
 use self::sentinel::{Ask, Sentinels};
-use self::{heard::Nodes, topology::Topology};
+use self::{nodes::Nodes, topology::Topology};
 use super::failure::Failure;
 use super::script::{Command, Route};
 use super::server::{Answer, Manner, Server};
@@ -50,6 +51,7 @@ mod call;
 pub(super) mod greeting;
 pub(super) mod heard;
 mod map;
+mod nodes;
 mod sentinel;
 mod topology;
 pub(super) mod view;

@@ -26,7 +26,8 @@ use std::{cmp::Reverse, fmt::Write as _, sync::Arc};
 
 use ::redis::Value;
 
-use super::heard::{Answers, Heard, NoView, Nodes, Patience, Said, ask_all};
+use super::heard::{Answers, Heard, NoView, Patience, Said, ask_all};
+use super::nodes::Nodes;
 use super::view::View;
 use crate::base::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort, Login, number};
