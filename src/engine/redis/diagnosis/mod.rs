@@ -136,7 +136,7 @@ fn silent(servers: &[Arc<Server>], deadline: &Deadline) -> Vec<String> {
     let timeout = first.settings().connect_timeout;
     // An answer that comes at the last moment is that of a server that gave none.
     let until = deadline.within(2 * timeout);
-    let answers = ask_all(servers, &until, move |server, deadline| {
+    let mut answers = ask_all(servers, &until, move |server, deadline| {
         let greeted = greet(server, &deadline.within(timeout));
         let failed = greeted.err().map(|failure| failure.cause().to_string());
         Ok(failed.map(|why| placed(server, &why)))

@@ -89,7 +89,7 @@ impl Topology {
         let seeds = seeds.iter().filter_map(|seed| map.node(seed).cloned());
         let seeds: Vec<_> = seeds.collect();
         drop(map);
-        let answers = ask_all(&seeds, deadline, Hello::ask);
+        let mut answers = ask_all(&seeds, deadline, Hello::ask);
         let (mut refused, mut failed) = (None, None);
         while let Some(answer) = answers.next(deadline) {
             match answer {

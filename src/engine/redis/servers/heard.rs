@@ -17,14 +17,15 @@
 //! cluster is down, it is down: a replica may be about to take a master's place, and that master, cut off, doesn't know
 //! yet. Whom to believe of each slot is decided when all was heard: see `map.rs`.
 //!
-//! Each server is asked in a thread of its own, which ends with its answer, with the deadline, or within
-//! [`CANCEL_LATENESS`] of when the answers are dropped. So one that doesn't answer keeps nobody waiting.
+//! Each server is asked in a thread of its own, unless it is asked as `nodes.rs` says. The thread ends with the answer,
+//! with the deadline, or within [`CANCEL_LATENESS`] of when the answers are dropped. So a server that doesn't answer
+//! keeps nobody waiting.
 
 use std::{sync::Arc, time::Duration};
 
 use super::view::View;
 use crate::base::sys;
-use crate::base::sys::channel::{self, Receiver};
+use crate::base::sys::channel::{self, Receiver, Sender};
 use crate::base::{Cancel, Deadline};
 use crate::engine::net::CANCEL_LATENESS;
 use crate::engine::redis::{failure::Failure, server::Server};
@@ -100,8 +101,9 @@ pub(super) struct Heard {
     best: Option<(u64, bool)>,
     pub(super) views: Vec<View>,
     pub(super) silent: Vec<(Arc<Server>, NoView)>,
-    /// Answers that come later don't count.
-    until: Deadline,
+    /// Until then more are listened to, and those count that have come by then: whoever listens may have been kept from
+    /// it.
+    pub(super) until: Deadline,
 }
 
 impl Heard {
@@ -116,12 +118,6 @@ impl Heard {
             silent: Vec::new(),
             until,
         }
-    }
-
-    /// The next answer, while more are listened to, and those that have come by then: whoever listens may have been
-    /// kept from it. It isn't added yet.
-    pub(super) fn next(&self, answers: &Answers<Said>) -> Option<Said> {
-        answers.next(&self.until)?.ok()
     }
 
     pub(super) fn add(&mut self, server: &Arc<Server>, said: Result<View, NoView>) {
@@ -177,7 +173,10 @@ pub(crate) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
 /// What servers answer, in the order in which they do.
 #[derive(Debug)]
 pub(crate) struct Answers<T> {
+    answered: Sender<Result<T, Failure>>,
     received: Receiver<Result<T, Failure>>,
+    /// How many are to come.
+    missing: usize,
     deadline: Deadline,
     dropped: Cancel,
 }
@@ -188,40 +187,73 @@ pub(crate) fn ask_all<T: Send + 'static>(
     deadline: &Deadline,
     ask: impl Fn(&Arc<Server>, &Deadline) -> Result<T, Failure> + Clone + Send + 'static,
 ) -> Answers<T> {
-    let (answered, received) = channel::bounded(servers.len());
-    let dropped = Cancel::default();
+    let mut answers = Answers::none(deadline);
     for server in servers {
-        let (ask, answered) = (ask.clone(), answered.clone());
-        let (server, deadline) = (server.clone(), deadline.clone().or(&dropped));
+        answers.ask(server, ask.clone());
+    }
+    answers
+}
+
+impl<T: Send + 'static> Answers<T> {
+    /// When nobody is asked yet.
+    pub(super) fn none(deadline: &Deadline) -> Self {
+        let (answered, received) = channel::unbounded();
+        Answers {
+            answered,
+            received,
+            missing: 0,
+            deadline: deadline.clone(),
+            dropped: Cancel::default(),
+        }
+    }
+
+    /// Asks one more, in a thread.
+    pub(super) fn ask(
+        &mut self,
+        server: &Arc<Server>,
+        ask: impl FnOnce(&Arc<Server>, &Deadline) -> Result<T, Failure> + Send + 'static,
+    ) {
+        let (server, answered) = (server.clone(), self.answered.clone());
+        let deadline = self.deadline.clone().or(&self.dropped);
         let asking = move || {
             let said = ask(&server, &deadline);
             // Nobody may wait for it any more.
             let _ = answered.send(said);
         };
-        if let Err(e) = sys::spawn("crosslock-lookup", asking) {
-            log::warn!("can't start a thread that looks a server up: {e}");
+        match sys::spawn("crosslock-lookup", asking) {
+            Ok(()) => self.missing += 1,
+            Err(e) => log::warn!("can't start a thread that looks a server up: {e}"),
         }
     }
-    Answers {
-        received,
-        deadline: deadline.clone(),
-        dropped,
-    }
-}
 
-impl<T> Answers<T> {
+    /// Adds an answer that came without a thread.
+    pub(super) fn add(&mut self, answer: T) {
+        self.missing += 1;
+        let _ = self.answered.send(Ok(answer));
+    }
+
     /// The next answer; `None` when all have answered, or by `until`, or when the deadline is over.
-    pub(crate) fn next(&self, until: &Deadline) -> Option<Result<T, Failure>> {
-        loop {
+    pub(crate) fn next(&mut self, until: &Deadline) -> Option<Result<T, Failure>> {
+        while self.missing > 0 {
+            let is_over = until.is_over() || self.deadline.is_over();
             let patience = until.remaining().min(self.deadline.remaining());
-            let patience = patience.min(CANCEL_LATENESS);
-            match self.received.recv_timeout(patience) {
-                Ok(answer) => return Some(answer),
-                Err(e) if e.is_disconnected() => return None,
-                Err(_) if until.is_over() || self.deadline.is_over() => return None,
+            match self.received.recv_timeout(patience.min(CANCEL_LATENESS)) {
+                Ok(answer) => {
+                    self.missing -= 1;
+                    return Some(answer);
+                }
+                Err(_) if is_over => return None,
                 Err(_) => {}
             }
         }
+        None
+    }
+
+    /// The same, if it is here.
+    pub(super) fn next_now(&mut self) -> Option<Result<T, Failure>> {
+        let answer = self.received.try_recv().ok()?;
+        self.missing -= 1;
+        Some(answer)
     }
 }
 

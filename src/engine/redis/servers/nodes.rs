@@ -1,14 +1,20 @@
 //! Which nodes of a cluster are asked, and how.
+//!
+//! A node is asked on a connection that is idle, from the thread of the look-up. It is asked in a thread of its own, as
+//! `heard.rs` says, if there is no such connection, or if that fails, or brings no answer in half of the time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
-use super::heard::{Heard, NoView, OTHERS, OTHERS_OF_A_LONER, Patience, Said, ask_all, worse};
-use super::{map::Map, view::View};
-use crate::base::sys::collections::HashSet;
-use crate::base::{Deadline, sys::sync::Mutex};
-use crate::engine::net::address::HostPort;
-use crate::engine::redis::{failure::Failure, server::Server};
+use super::heard::{Answers, Heard, NoView, OTHERS, OTHERS_OF_A_LONER, Patience, Said, worse};
+use super::map::Map;
+use super::view::{Asked, View};
+use crate::base::Deadline;
+use crate::base::sys::{collections::HashSet, net, sync::Mutex, time};
+use crate::engine::net::{CANCEL_LATENESS, address::HostPort};
+use crate::engine::redis::failure::Failure;
+use crate::engine::redis::server::{Server, share};
 
 /// How many nodes are asked at once. The next time others are, if there are more.
 const ASKED: usize = 8;
@@ -52,9 +58,9 @@ impl Nodes {
     pub(super) fn hear(&self, map: &Mutex<Map>, deadline: &Deadline) -> Heard {
         let asked = self.next(&mut map.lock());
         let mut heard = Heard::nothing(asked.len(), Patience::WITH_NODES, deadline.clone());
-        let answers = ask_all(&asked, deadline, ask);
+        let mut answers = Asking::all(&asked, deadline);
         let mut answered = Vec::new();
-        while let Some((node, view)) = heard.next(&answers) {
+        while let Some((node, view)) = answers.next(&heard.until) {
             add(&mut heard, map, &node, view);
             answered.push(node);
         }
@@ -66,10 +72,10 @@ impl Nodes {
             others.clear();
             OTHERS
         };
-        let (until, more) = (deadline.within(patience), ask_all(&others, deadline, ask));
-        for (mut missing, answers) in [(late, answers), (others, more)] {
+        let (until, more) = (deadline.within(patience), Asking::all(&others, deadline));
+        for (mut missing, mut answers) in [(late, answers), (others, more)] {
             while !missing.is_empty()
-                && let Some(Ok((node, view))) = answers.next(&until)
+                && let Some((node, view)) = answers.next(&until)
             {
                 add(&mut heard, map, &node, view);
                 missing.retain(|one| !Arc::ptr_eq(one, &node));
@@ -86,6 +92,84 @@ impl Nodes {
         let first = self.turn.fetch_add(ASKED, Ordering::Relaxed);
         let in_turn = nodes.iter().cycle().skip(first % nodes.len().max(1));
         in_turn.take(nodes.len().min(ASKED)).cloned().collect()
+    }
+}
+
+/// The nodes that are asked, and their answers in the order in which they come.
+struct Asking {
+    /// Those that were asked on idle connections, and haven't answered.
+    on_idle: Vec<Asked>,
+    began: Instant,
+    /// By when these have to answer.
+    idle_until: Deadline,
+    answers: Answers<Said>,
+    deadline: Deadline,
+}
+
+impl Asking {
+    fn all(nodes: &[Arc<Server>], deadline: &Deadline) -> Self {
+        let mut asking = Asking {
+            on_idle: Vec::new(),
+            began: time::now(),
+            idle_until: share(deadline),
+            answers: Answers::none(deadline),
+            deadline: deadline.clone(),
+        };
+        let sent_by = deadline.within(OTHERS);
+        for node in nodes {
+            match Asked::on_idle(node, asking.began, &sent_by) {
+                Some(asked) => asking.on_idle.push(asked),
+                None => asking.answers.ask(node, ask),
+            }
+        }
+        asking
+    }
+
+    /// The next answer; `None` when all have answered, or by `until`, or when the deadline is over.
+    fn next(&mut self, until: &Deadline) -> Option<Said> {
+        while !self.on_idle.is_empty() {
+            let is_over = until.is_over() || self.deadline.is_over();
+            self.look();
+            if let Some(said) = self.answers.next_now() {
+                return said.ok();
+            }
+            if is_over {
+                return None;
+            }
+            let sockets = self.on_idle.iter().map(Asked::socket);
+            let _ = net::await_any(sockets, None, until.remaining().min(CANCEL_LATENESS));
+        }
+        self.answers.next(until)?.ok()
+    }
+
+    /// Takes what has come on connections that were idle.
+    fn look(&mut self) {
+        for mut asked in std::mem::take(&mut self.on_idle) {
+            let failure = match asked.has_answered() {
+                Ok(true) => {
+                    let node = asked.node.clone();
+                    self.answers.add((node, asked.view().map_err(NoView::from)));
+                    continue;
+                }
+                Ok(false) if !self.idle_until.is_over() => {
+                    self.on_idle.push(asked);
+                    continue;
+                }
+                Ok(false) => Failure::TimedOut("it doesn't answer".into()),
+                Err(failure) => failure,
+            };
+            asked.node.distrust(&failure, self.began, &self.deadline);
+            self.answers.ask(&asked.node, ask);
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let now = time::now();
+        self.on_idle
+            .drain(..)
+            .for_each(|asked| asked.leave(now, OTHERS));
     }
 }
 

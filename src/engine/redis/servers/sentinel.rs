@@ -114,13 +114,13 @@ impl Sentinels {
         said_so_far: impl Fn(&Heard),
     ) -> (Heard, Answers<Said>) {
         let (question, settings) = (self.question.clone(), settings.clone());
-        let answers = ask_all(&self.all, deadline, move |sentinel, deadline| {
+        let mut answers = ask_all(&self.all, deadline, move |sentinel, deadline| {
             let said = question.ask(sentinel, deadline);
             let said = said.and_then(|view| with_certificate(view, &settings));
             Ok((sentinel.clone(), said))
         });
         let mut heard = Heard::nothing(self.all.len(), patience, deadline.clone());
-        while let Some((sentinel, said)) = heard.next(&answers) {
+        while let Some(Ok((sentinel, said))) = answers.next(&heard.until) {
             heard.add(&sentinel, said);
             said_so_far(&heard);
         }
