@@ -7,7 +7,7 @@ use crosslock::{CancelToken, Error, LockGuard, Locker, Result};
 use crosslock_world::{spawn, time, true_now, violation};
 use fastrand::Rng;
 
-use super::{COMES_TWICE, IS_FREE, NAME, SHORT, hold, only_messages_fail};
+use super::{COMES_TWICE, IS_FREE, NAME, SHORT, hold, only_messages_fail, wait_for_nobody};
 use crate::judge::{self, Kind};
 use crate::places::Site;
 use crate::plan::Topology;
@@ -31,7 +31,7 @@ pub fn cancel_early(locker: &Locker) -> Result<()> {
             Err(error) => return Err(error),
         }
     }
-    time::sleep(LATEST);
+    wait_for_nobody(LATEST);
     // One that has had the lock, and has released it, may have it anew for a ttl. A server of a quorum that failed just
     // before isn't sent the release, and keeps the lock for a ttl.
     let is_quorum = judge::plan().topology == Topology::Quorum;

@@ -142,7 +142,8 @@ fn see_all_free(plan: &Plan, site: &Site, machine: Machine) {
 /// More are sent where somebody asks again and again, without a pause.
 const MOST_MESSAGES: u64 = 20_000;
 
-/// For how many microseconds all together worked under locks, and whether one of them has returned an error.
+/// For how many microseconds all together worked under locks or asked for none, and whether one of them has returned an
+/// error.
 static WORKED: AtomicU64 = AtomicU64::new(0);
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
@@ -199,10 +200,20 @@ fn hold(names: &[&str], kind: Kind, guard: LockGuard, work: Duration) -> LockGua
         time::sleep(pause.min(until.saturating_sub(true_now())));
         judge::looking(names, id);
     }
-    let micros = u64::try_from(work.as_micros()).unwrap_or(0);
-    WORKED.fetch_add(micros, Ordering::Relaxed);
+    add_worked(work);
     judge::ending(names, id, false);
     crate::work::owned(guard)
+}
+
+/// Sleeps while nobody asks for a lock.
+fn wait_for_nobody(time: Duration) {
+    time::sleep(time);
+    add_worked(time);
+}
+
+fn add_worked(time: Duration) {
+    let micros = u64::try_from(time.as_micros()).unwrap_or(0);
+    WORKED.fetch_add(micros, Ordering::Relaxed);
 }
 
 /// Where all replicas must confirm a lease, they have it when it is given.
