@@ -206,3 +206,6 @@ fn ask(node: &Arc<Server>, deadline: &Deadline) -> Result<Said, Failure> {
         View::ask(node, deadline).map_err(NoView::from),
     ))
 }
+
+#[cfg(test)]
+mod tests;
