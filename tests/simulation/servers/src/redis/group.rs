@@ -125,11 +125,13 @@ impl Group {
         master.is_some_and(|master| link.is_up && self.has(master) == self.has(copy))
     }
 
-    /// Whether all copies of a master have what it has, and get at once what it writes.
+    /// Whether a master has copies, and all of them have what it has, and get at once what it writes.
     pub(super) fn copies_are_in_step(&self, master: Host, now: Duration) -> bool {
         let lags = |host: Host| self.lag_until[host] > now;
-        let mut copies = self.followers(master);
-        !lags(master) && copies.all(|copy| self.is_in_step(copy) && !lags(copy))
+        // Who has none may be one whose former master doesn't know yet that it is a copy.
+        let mut copies = self.followers(master).peekable();
+        let has_copies = copies.peek().is_some();
+        has_copies && !lags(master) && copies.all(|copy| self.is_in_step(copy) && !lags(copy))
     }
 
     /// Copies that were in step get what their master has just written.
