@@ -82,3 +82,25 @@ fn lock_that_moved_is_not_granted_by_the_successor_of_its_old_node() {
     guard.unlock().expect("it was held");
     assert!(held_soon(&known, &name).fencing_token() > token);
 }
+
+#[test]
+fn lock_that_moved_is_refused_where_its_new_node_is_gone_to_those_that_were_sent_there() {
+    let cluster = start();
+    // It looks nothing up meanwhile.
+    let (locker, sent, name) = (
+        lasting(&cluster),
+        lasting(&cluster),
+        name_on(&cluster, 0, 0),
+    );
+    drop(held(&sent, &name));
+    let guard = held(&locker, &name);
+    half_done(&cluster, &name);
+    assert_refused(&sent, &name);
+    cluster.node(1).stop();
+    let slot = slot(&name).to_string();
+    let forget = ["CLUSTER", "SETSLOT", &slot, "STABLE"];
+    cluster.node(0).query::<()>(&forget);
+    assert_refused(&sent, &name);
+    assert!(guard.is_held());
+    cluster.node(1).cont();
+}

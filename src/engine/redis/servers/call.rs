@@ -217,7 +217,12 @@ impl Call<'_> {
         };
         let mut map = self.topology.map.lock();
         let (server, manner) = if redirect.is_once {
-            (map.node(&at).cloned(), Manner::Asking)
+            let importer = map.node(&at).cloned();
+            if let Some(importer) = &importer {
+                // Should the owner forget it.
+                map.importers.add(self.slot, importer);
+            }
+            (importer, Manner::Asking)
         } else {
             (map.set(self.slot, &at).cloned(), Manner::Plain)
         };

@@ -370,6 +370,15 @@ impl Importers {
         }
     }
 
+    /// Notes that a node takes a slot over, by the word of its owner.
+    pub(super) fn add(&mut self, slot: u16, node: &Arc<Server>) {
+        match self.0.iter_mut().find(|(one, _)| Arc::ptr_eq(one, node)) {
+            Some((_, slots)) if slots.contains(&slot) => {}
+            Some((_, slots)) => slots.push(slot),
+            None => self.0.push((node.clone(), vec![slot])),
+        }
+    }
+
     /// Notes that a node doesn't take that slot over any more.
     pub(super) fn remove(&mut self, slot: u16, node: &Arc<Server>) {
         let of_node = self.0.iter_mut().filter(|(one, _)| Arc::ptr_eq(one, node));
