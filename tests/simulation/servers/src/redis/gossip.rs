@@ -191,8 +191,12 @@ impl Gossip {
         io.log(format!("node {host} takes the place of {master}"));
     }
 
-    /// CLUSTER FAILOVER, sent to a replica, or to that of a master.
+    /// CLUSTER FAILOVER, sent to a replica, or to that of a master. Nobody sends it while a slot is on its way and one
+    /// of its nodes isn't there: `docs/cluster.md` says what that may break.
     pub(super) fn fail_over_by_hand(&mut self, group: &mut Group, at: Host, io: &mut Io<'_>) {
+        if self.moving.as_ref().is_some_and(|one| !one.has_both(group)) {
+            return;
+        }
         let is_replica = group.master_of(at).is_some();
         let replica = is_replica.then_some(at);
         let replica = replica.or_else(|| group.followers(at).next());

@@ -83,7 +83,7 @@ impl Move {
         // Who has taken the place of either goes on with what it knows, and is told the rest.
         let heir = |host: Host| gossip.newest.follows[host].unwrap_or(host);
         (self.from, self.to) = (heir(self.from), heir(self.to));
-        if !can_take(group, self.from) || !can_take(group, self.to) {
+        if !self.has_both(group) {
             self.due = io.now + AGAIN;
             return true;
         }
@@ -95,6 +95,11 @@ impl Move {
         self.due = io.now + Duration::from_micros(io.random.u64(range));
         self.step = self.carry_out(group, gossip);
         self.step != Step::Done
+    }
+
+    /// Whether both nodes can be told something.
+    pub(super) fn has_both(&self, group: &mut Group) -> bool {
+        can_take(group, self.from) && can_take(group, self.to)
     }
 
     fn carry_out(&mut self, group: &mut Group, gossip: &mut Gossip) -> Step {
