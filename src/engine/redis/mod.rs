@@ -40,6 +40,7 @@ mod lua;
 mod operators;
 mod quorum;
 mod reply;
+mod round;
 mod script;
 mod server;
 mod servers;

@@ -196,7 +196,7 @@ impl Server {
     }
 
     /// Where the URL stands for several servers, the error says which of them it is about.
-    fn named(&self, failed: Failed<Failure>) -> Failed<Failure> {
+    pub(super) fn named(&self, failed: Failed<Failure>) -> Failed<Failure> {
         let Failed { error, sent } = failed;
         let error = match self.settings.kind {
             Kind::Single => error,

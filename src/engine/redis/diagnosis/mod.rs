@@ -10,9 +10,9 @@ use ::redis::{Cmd, Value};
 
 use crate::base::{Deadline, Error, Finding, Namespace, Options, Result, diagnosis::Verdict};
 use crate::engine::redis::servers::view::{NodeLine, node_lines};
-use crate::engine::redis::servers::{greeting::greet, heard::ask_all};
 use crate::engine::redis::{
-    failure::Failure, keys::SLOTS, lock_scripts::LockScripts, reply::text_of, server::Server,
+    failure::Failure, keys::SLOTS, lock_scripts::LockScripts, reply::text_of, round::Group,
+    server::Server,
 };
 
 mod facts;
@@ -133,18 +133,20 @@ fn silent(servers: &[Arc<Server>], deadline: &Deadline) -> Vec<String> {
     let Some(first) = servers.first() else {
         return Vec::new();
     };
-    let timeout = first.settings().connect_timeout;
-    // An answer that comes at the last moment is that of a server that gave none.
-    let until = deadline.within(2 * timeout);
-    let mut answers = ask_all(servers, &until, move |server, deadline| {
-        let greeted = greet(server, &deadline.within(timeout));
-        let failed = greeted.err().map(|failure| failure.cause().to_string());
-        Ok(failed.map(|why| placed(server, &why)))
-    });
+    let deadline = deadline.within(first.settings().connect_timeout);
+    let group = Group::new(servers.to_vec(), &deadline);
+    let ping = ::redis::cmd("PING");
+    let mut round = group.ask(&ping);
+    let mut missing = servers.to_vec();
     let mut silent = Vec::new();
-    while let Some(answer) = answers.next(&until) {
-        silent.extend(answer.ok().flatten());
+    while let Some((at, said)) = round.next(&deadline) {
+        missing.retain(|one| !Arc::ptr_eq(one, &servers[at]));
+        if let Err(failure) = said {
+            let why = servers[at].suspecting_tls(failure).cause();
+            silent.push(placed(&servers[at], &why.to_string()));
+        }
     }
+    silent.extend(missing.iter().map(|one| placed(one, "it doesn't answer")));
     silent.sort_unstable();
     silent
 }

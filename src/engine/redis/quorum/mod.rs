@@ -8,8 +8,7 @@
 //! | `wait.rs` | how an owner comes to a lock: asks all, stands in one queue, makes one token of several |
 //! | `leases.rs` | what is done with a lease, by a majority |
 //! | `operators.rs` | the engine, and what operators see and do |
-//! | `votes.rs` | a question to all, and when a majority has said yes or no |
-//! | `round.rs` | a command to several servers at once |
+//! | `poll.rs`, `votes.rs` | a question to all, and when a majority has said yes or no |
 //! | `node.rs`, `shared.rs` | one of the servers; and what all calls share |
 //! | `voter.rs` | since when a server votes, and its clock |
 //!
@@ -48,7 +47,7 @@ use crate::engine::{Failed, url::invalid_url};
 mod leases;
 mod node;
 mod operators;
-mod round;
+mod poll;
 mod shared;
 pub(super) mod voter;
 mod votes;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::voter::TokenClock;
-use crate::base::sys::{self, channel::Sender, net::Waker, sync::Mutex, time};
+use crate::base::sys::{sync::Mutex, time};
 use crate::base::{Cancel, Deadline};
 use crate::engine::redis::connection::Connection;
 use crate::engine::redis::lock_scripts::LockScripts;
+use crate::engine::redis::round::Arrivals;
 use crate::engine::redis::{failure::Failure, server::Server, servers::Servers};
 
 const PAUSE: Duration = Duration::from_millis(250);
@@ -37,15 +38,6 @@ struct Outage {
     cause: String,
     again_at: Instant,
 }
-
-/// Where connections arrive for which a call waits, by the numbers of their servers.
-#[derive(Clone, Debug)]
-pub(super) struct Arrivals {
-    pub(super) to: Sender<Arrival>,
-    pub(super) waker: Arc<Waker>,
-}
-
-pub(super) type Arrival = (usize, Result<Connection, Failure>);
 
 impl Node {
     pub(super) fn new(server: Server) -> Arc<Self> {
@@ -98,7 +90,7 @@ impl Node {
         }
     }
 
-    /// Connects to it, in a thread of its own. A connection for which no call waits any more is kept for later.
+    /// Connects to it, in a thread of its own.
     ///
     /// # Errors
     ///
@@ -110,30 +102,21 @@ impl Node {
         arrivals: Arrivals,
     ) -> Result<(), Failure> {
         self.begin_to_connect()?;
-        let deadline = Deadline::NEVER.or(closed);
-        let (node, clock) = (self.clone(), clock.clone());
-        let connect = move || {
-            let made = node.server.connect(&deadline);
+        let (node, clock, is_closed) = (self.clone(), clock.clone(), closed.clone());
+        let ended = move |made: &Result<Connection, Failure>| {
             // Where the locker was closed meanwhile, that says nothing of the server.
-            if !deadline.is_cancelled() {
+            if !is_closed.is_set() {
                 node.end_connecting(made.as_ref().err());
             }
             if let Ok(Some(voter)) = made.as_ref().map(Connection::voter) {
                 clock.saw(voter.ahead);
             }
-            if let Err(unread) = arrivals.to.send((at, made))
-                && let (_, Ok(connection)) = unread.0
-            {
-                node.server.keep(connection);
-            }
-            arrivals.waker.wake();
         };
-        sys::spawn("crosslock-connect", connect).map_err(|e| {
-            let failure =
-                Failure::Closed(format!("can't start a thread that connects: {e}").into());
-            self.end_connecting(Some(&failure));
-            failure
-        })
+        let started = arrivals.connect((at, &self.server), Deadline::NEVER.or(closed), ended);
+        if let Err(failure) = &started {
+            self.end_connecting(Some(failure));
+        }
+        started
     }
 
     /// Whether a connection may be made now. Else it says why the last failed.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use ::redis::Value;
 
 use super::call;
-use super::heard::{Heard, NoView, ask_all, worse};
-use super::sentinel::{Ask, Fields, Sentinels, masters};
+use super::heard::{Heard, NoView, worse};
+use super::sentinel::{Ask, Fields, Sentinels, is_unknown_command, masters};
 use super::topology::{AFTER_FIRST, Topology};
 use crate::base::{Deadline, Error, Result, sys::time};
 use crate::engine::net::address::{Endpoint, HostPort, number};
 use crate::engine::redis::settings::{Kind, Settings};
-use crate::engine::redis::{failure::Failure, script::Route, server::Server};
+use crate::engine::redis::{failure::Failure, round::Group, script::Route, server::Server};
 
 /// Why servers can't be used.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ fn greet_in_time(server: &Arc<Server>) -> Result<Role, Failure> {
 }
 
 /// The same, by a deadline.
-pub(crate) fn greet(server: &Arc<Server>, deadline: &Deadline) -> Result<Role, Failure> {
+fn greet(server: &Arc<Server>, deadline: &Deadline) -> Result<Role, Failure> {
     match server.call_first(&::redis::cmd("PING"), deadline)? {
         // A server that doesn't know HELLO may have locks all the same, and was reached just now.
         Value::SimpleString(pong) if pong == "PONG" => server
@@ -89,10 +89,11 @@ impl Topology {
         let seeds = seeds.iter().filter_map(|seed| map.node(seed).cloned());
         let seeds: Vec<_> = seeds.collect();
         drop(map);
-        let mut answers = ask_all(&seeds, deadline, Hello::ask);
+        let (group, hello) = (Group::new(seeds, deadline), ::redis::cmd("HELLO"));
+        let mut round = group.ask(&hello);
         let (mut refused, mut failed) = (None, None);
-        while let Some(answer) = answers.next(deadline) {
-            match answer {
+        while let Some((at, said)) = round.next(deadline) {
+            match Hello::said(&group.servers[at], said) {
                 Ok(hello) if hello.is_usable() => return Ok(()),
                 Ok(hello) => refused = Some(hello),
                 Err(failure) => failed = worse(failed, failure),
@@ -171,13 +172,14 @@ type Version = (String, u32);
 const LEAST: u32 = 7;
 
 impl Hello {
-    fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
-        let role = greet(server, deadline)?;
-        let (role, version) = match server.value(&::redis::cmd("HELLO"), deadline) {
+    fn said(server: &Arc<Server>, said: Result<Value, Failure>) -> Result<Self, Failure> {
+        let (role, version) = match said {
             Ok(hello) => (Role::of(&hello), version(&hello)),
-            // Nor may the greeting have been answered: that it doesn't say what it is says nothing then.
-            Err(failure) if failure.is_of_connection() => return Err(failure),
-            Err(_) => (role, None),
+            // It may have locks all the same.
+            Err(Failure::Other(cause)) if is_unknown_command(&cause.to_string()) => {
+                (Role::Primary, None)
+            }
+            Err(failure) => return Err(server.suspecting_tls(failure)),
         };
         Ok(Hello {
             server: server.clone(),

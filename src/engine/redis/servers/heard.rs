@@ -16,18 +16,11 @@
 //! The best is what has the highest epoch of any claim to slots. Where several have it, and one of them says that the
 //! cluster is down, it is down: a replica may be about to take a master's place, and that master, cut off, doesn't know
 //! yet. Whom to believe of each slot is decided when all was heard: see `map.rs`.
-//!
-//! Each server is asked in a thread of its own, unless it is asked as `nodes.rs` says. The thread ends with the answer,
-//! with the deadline, or within [`CANCEL_LATENESS`] of when the answers are dropped. So a server that doesn't answer
-//! keeps nobody waiting.
 
 use std::{sync::Arc, time::Duration};
 
 use super::view::View;
-use crate::base::sys;
-use crate::base::sys::channel::{self, Receiver, Sender};
-use crate::base::{Cancel, Deadline};
-use crate::engine::net::CANCEL_LATENESS;
+use crate::base::Deadline;
 use crate::engine::redis::{failure::Failure, server::Server};
 
 /// For how long the others may go on.
@@ -85,9 +78,6 @@ impl From<Failure> for NoView {
         NoView::Failed(failure)
     }
 }
-
-/// What a server says, and which one does.
-pub(super) type Said = (Arc<Server>, Result<View, NoView>);
 
 /// What was said so far.
 #[derive(Debug)]
@@ -167,99 +157,6 @@ pub(crate) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
     match one {
         Some(one) if weight(&one) >= weight(&other) => Some(one),
         _ => Some(other),
-    }
-}
-
-/// What servers answer, in the order in which they do.
-#[derive(Debug)]
-pub(crate) struct Answers<T> {
-    answered: Sender<Result<T, Failure>>,
-    received: Receiver<Result<T, Failure>>,
-    /// How many are to come.
-    missing: usize,
-    deadline: Deadline,
-    dropped: Cancel,
-}
-
-/// Asks each of the servers by `ask`, which is given the deadline of its own calls.
-pub(crate) fn ask_all<T: Send + 'static>(
-    servers: &[Arc<Server>],
-    deadline: &Deadline,
-    ask: impl Fn(&Arc<Server>, &Deadline) -> Result<T, Failure> + Clone + Send + 'static,
-) -> Answers<T> {
-    let mut answers = Answers::none(deadline);
-    for server in servers {
-        answers.ask(server, ask.clone());
-    }
-    answers
-}
-
-impl<T: Send + 'static> Answers<T> {
-    /// When nobody is asked yet.
-    pub(super) fn none(deadline: &Deadline) -> Self {
-        let (answered, received) = channel::unbounded();
-        Answers {
-            answered,
-            received,
-            missing: 0,
-            deadline: deadline.clone(),
-            dropped: Cancel::default(),
-        }
-    }
-
-    /// Asks one more, in a thread.
-    pub(super) fn ask(
-        &mut self,
-        server: &Arc<Server>,
-        ask: impl FnOnce(&Arc<Server>, &Deadline) -> Result<T, Failure> + Send + 'static,
-    ) {
-        let (server, answered) = (server.clone(), self.answered.clone());
-        let deadline = self.deadline.clone().or(&self.dropped);
-        let asking = move || {
-            let said = ask(&server, &deadline);
-            // Nobody may wait for it any more.
-            let _ = answered.send(said);
-        };
-        match sys::spawn("crosslock-lookup", asking) {
-            Ok(()) => self.missing += 1,
-            Err(e) => log::warn!("can't start a thread that looks a server up: {e}"),
-        }
-    }
-
-    /// Adds an answer that came without a thread.
-    pub(super) fn add(&mut self, answer: T) {
-        self.missing += 1;
-        let _ = self.answered.send(Ok(answer));
-    }
-
-    /// The next answer; `None` when all have answered, or by `until`, or when the deadline is over.
-    pub(crate) fn next(&mut self, until: &Deadline) -> Option<Result<T, Failure>> {
-        while self.missing > 0 {
-            let is_over = until.is_over() || self.deadline.is_over();
-            let patience = until.remaining().min(self.deadline.remaining());
-            match self.received.recv_timeout(patience.min(CANCEL_LATENESS)) {
-                Ok(answer) => {
-                    self.missing -= 1;
-                    return Some(answer);
-                }
-                Err(_) if is_over => return None,
-                Err(_) => {}
-            }
-        }
-        None
-    }
-
-    /// The same, if it is here.
-    pub(super) fn next_now(&mut self) -> Option<Result<T, Failure>> {
-        let answer = self.received.try_recv().ok()?;
-        self.missing -= 1;
-        Some(answer)
-    }
-}
-
-impl<T> Drop for Answers<T> {
-    fn drop(&mut self) {
-        self.dropped.set();
     }
 }
 

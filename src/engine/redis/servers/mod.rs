@@ -6,8 +6,9 @@
 //! | `redis+sentinel://` | the master, the same for all names | by asking all sentinels |
 //! | `redis+cluster://` | the master of the name's slot | by asking nodes, and by their redirections |
 //!
-//! It uses `server`. What always holds here: all that is needed to find a server is done by the deadline of the call,
-//! and a command is sent to another server only where that is harmless: it was refused, or its script makes it so.
+//! It uses `server` and `round`. What always holds here: all that is needed to find a server is done by the deadline of
+//! the call, and a command is sent to another server only where that is harmless: it was refused, or its script makes
+//! it so.
 //!
 //! A set behind Sentinel is a cluster of one slot. Only who is asked differs, and what the answers say.
 //!
@@ -16,7 +17,7 @@
 //! | `topology.rs` | asking several at once who has which slot, at most once in 100 ms, and waiting for it |
 //! | `map.rs` | which server has which slot, as far as it is known |
 //! | `heard.rs` | what was said in one look-up, and when that is enough |
-//! | `nodes.rs` | which nodes of a cluster are asked, and how |
+//! | `nodes.rs` | which nodes of a cluster are asked |
 //! | `view.rs`, `sentinel.rs` | what a node says, or a sentinel |
 //! | `call.rs` | a command on its way from server to server |
 //! | `greeting.rs` | what is at the addresses of the URL |

@@ -1,20 +1,17 @@
-//! Which nodes of a cluster are asked, and how.
-//!
-//! A node is asked on a connection that is idle, from the thread of the look-up. It is asked in a thread of its own, as
-//! `heard.rs` says, if there is no such connection, or if that fails, or brings no answer in half of the time.
+//! Which nodes of a cluster are asked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
-use super::heard::{Answers, Heard, NoView, OTHERS, OTHERS_OF_A_LONER, Patience, Said, worse};
+use ::redis::Value;
+
+use super::heard::{Heard, NoView, OTHERS, OTHERS_OF_A_LONER, Patience, worse};
 use super::map::Map;
-use super::view::{Asked, View};
+use super::view::{Questions, View};
 use crate::base::Deadline;
-use crate::base::sys::{collections::HashSet, net, sync::Mutex, time};
-use crate::engine::net::{CANCEL_LATENESS, address::HostPort};
-use crate::engine::redis::failure::Failure;
-use crate::engine::redis::server::{Server, share};
+use crate::base::sys::{collections::HashSet, sync::Mutex};
+use crate::engine::net::address::HostPort;
+use crate::engine::redis::{failure::Failure, round::Group, server::Server};
 
 /// How many nodes are asked at once. The next time others are, if there are more.
 const ASKED: usize = 8;
@@ -56,15 +53,17 @@ impl Nodes {
 
     /// Asks some of them at once, and then the masters that they name and that haven't said anything yet.
     pub(super) fn hear(&self, map: &Mutex<Map>, deadline: &Deadline) -> Heard {
-        let asked = self.next(&mut map.lock());
-        let mut heard = Heard::nothing(asked.len(), Patience::WITH_NODES, deadline.clone());
-        let mut answers = Asking::all(&asked, deadline);
+        let asked = Group::new(self.next(&mut map.lock()), deadline);
+        let count = asked.servers.len();
+        let mut heard = Heard::nothing(count, Patience::WITH_NODES, deadline.clone());
+        let mut round = asked.ask(&Questions);
         let mut answered = Vec::new();
-        while let Some((node, view)) = answers.next(&heard.until) {
-            add(&mut heard, map, &node, view);
-            answered.push(node);
+        while let Some((at, said)) = round.next(&heard.until) {
+            let node = &asked.servers[at];
+            add(&mut heard, map, node, said);
+            answered.push(node.clone());
         }
-        let (late, mut others) = masters_but(&mut map.lock(), &heard, &answered, &asked);
+        let (late, mut others) = masters_but(&mut map.lock(), &heard, &answered, &asked.servers);
         // A node that is cut off, and that is nearer than others, may have said what is new.
         let patience = if is_news(&map.lock(), &heard) {
             OTHERS_OF_A_LONER
@@ -72,13 +71,19 @@ impl Nodes {
             others.clear();
             OTHERS
         };
-        let (until, more) = (deadline.within(patience), Asking::all(&others, deadline));
-        for (mut missing, mut answers) in [(late, answers), (others, more)] {
+        let until = deadline.within(patience);
+        let others = Group::new(others, deadline);
+        let more = others.ask(&Questions);
+        for (mut missing, mut round, asked) in [
+            (late, round, &asked),
+            (others.servers.clone(), more, &others),
+        ] {
             while !missing.is_empty()
-                && let Some((node, view)) = answers.next(&until)
+                && let Some((at, said)) = round.next(&until)
             {
-                add(&mut heard, map, &node, view);
-                missing.retain(|one| !Arc::ptr_eq(one, &node));
+                let node = &asked.servers[at];
+                add(&mut heard, map, node, said);
+                missing.retain(|one| !Arc::ptr_eq(one, node));
             }
         }
         heard
@@ -95,89 +100,12 @@ impl Nodes {
     }
 }
 
-/// The nodes that are asked, and their answers in the order in which they come.
-struct Asking {
-    /// Those that were asked on idle connections, and haven't answered.
-    on_idle: Vec<Asked>,
-    began: Instant,
-    /// By when these have to answer.
-    idle_until: Deadline,
-    answers: Answers<Said>,
-    deadline: Deadline,
-}
-
-impl Asking {
-    fn all(nodes: &[Arc<Server>], deadline: &Deadline) -> Self {
-        let mut asking = Asking {
-            on_idle: Vec::new(),
-            began: time::now(),
-            idle_until: share(deadline),
-            answers: Answers::none(deadline),
-            deadline: deadline.clone(),
-        };
-        let sent_by = deadline.within(OTHERS);
-        for node in nodes {
-            match Asked::on_idle(node, asking.began, &sent_by) {
-                Some(asked) => asking.on_idle.push(asked),
-                None => asking.answers.ask(node, ask),
-            }
-        }
-        asking
-    }
-
-    /// The next answer; `None` when all have answered, or by `until`, or when the deadline is over.
-    fn next(&mut self, until: &Deadline) -> Option<Said> {
-        while !self.on_idle.is_empty() {
-            let is_over = until.is_over() || self.deadline.is_over();
-            self.look();
-            if let Some(said) = self.answers.next_now() {
-                return said.ok();
-            }
-            if is_over {
-                return None;
-            }
-            let sockets = self.on_idle.iter().map(Asked::socket);
-            let _ = net::await_any(sockets, None, until.remaining().min(CANCEL_LATENESS));
-        }
-        self.answers.next(until)?.ok()
-    }
-
-    /// Takes what has come on connections that were idle.
-    fn look(&mut self) {
-        for mut asked in std::mem::take(&mut self.on_idle) {
-            let failure = match asked.has_answered() {
-                Ok(true) => {
-                    let node = asked.node.clone();
-                    self.answers.add((node, asked.view().map_err(NoView::from)));
-                    continue;
-                }
-                Ok(false) if !self.idle_until.is_over() => {
-                    self.on_idle.push(asked);
-                    continue;
-                }
-                Ok(false) => Failure::TimedOut("it doesn't answer".into()),
-                Err(failure) => failure,
-            };
-            asked.node.distrust(&failure, self.began, &self.deadline);
-            self.answers.ask(&asked.node, ask);
-        }
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        let now = time::now();
-        self.on_idle
-            .drain(..)
-            .for_each(|asked| asked.leave(now, OTHERS));
-    }
-}
-
-fn add(heard: &mut Heard, map: &Mutex<Map>, node: &Arc<Server>, said: Result<View, NoView>) {
-    if let Ok(view) = &said {
+fn add(heard: &mut Heard, map: &Mutex<Map>, node: &Arc<Server>, said: Result<Value, Failure>) {
+    let view = View::said(node, said);
+    if let Ok(view) = &view {
         map.lock().importers.set(node, &view.coming);
     }
-    heard.add(node, said);
+    heard.add(node, view.map_err(NoView::from));
 }
 
 fn is_news(map: &Map, heard: &Heard) -> bool {
@@ -198,14 +126,3 @@ fn masters_but(
     let masters = masters.filter(|one| !is_among(answered, one));
     masters.partition(|one| is_among(asked, one))
 }
-
-/// What a node says, and which one does.
-fn ask(node: &Arc<Server>, deadline: &Deadline) -> Result<Said, Failure> {
-    Ok((
-        node.clone(),
-        View::ask(node, deadline).map_err(NoView::from),
-    ))
-}
-
-#[cfg(test)]
-mod tests;

@@ -26,13 +26,14 @@ use std::{cmp::Reverse, fmt::Write as _, sync::Arc};
 
 use ::redis::Value;
 
-use super::heard::{Answers, Heard, NoView, Patience, Said, ask_all};
+use super::heard::{Heard, NoView, Patience};
 use super::nodes::Nodes;
 use super::view::View;
 use crate::base::Deadline;
 use crate::engine::net::address::{Endpoint, HostPort, Login, number};
 use crate::engine::redis::{
-    failure::Failure, reply::text_of, script::Command, server::Server, settings::Settings,
+    failure::Failure, reply::text_of, round::Group, script::Command, server::Server,
+    settings::Settings,
 };
 
 /// Who is asked which server has a name.
@@ -104,28 +105,30 @@ impl Sentinels {
         }
     }
 
-    /// What they say, all of whom are asked at once; and the answers of those that are slower than the others. The
-    /// settings are those of masters.
+    /// What they say, all of whom are asked at once; and the group of them, which goes on connecting to those that are
+    /// slower than the others. The settings are those of masters.
     pub(super) fn hear(
         &self,
         patience: Patience,
         deadline: &Deadline,
-        settings: &Arc<Settings>,
+        settings: &Settings,
         said_so_far: impl Fn(&Heard),
-    ) -> (Heard, Answers<Said>) {
-        let (question, settings) = (self.question.clone(), settings.clone());
-        let mut answers = ask_all(&self.all, deadline, move |sentinel, deadline| {
-            let said = question.ask(sentinel, deadline);
-            let said = said.and_then(|view| with_certificate(view, &settings));
-            Ok((sentinel.clone(), said))
-        });
+    ) -> (Heard, Group) {
+        let group = Group::new(self.all.clone(), deadline);
         let mut heard = Heard::nothing(self.all.len(), patience, deadline.clone());
-        while let Some(Ok((sentinel, said))) = answers.next(&heard.until) {
-            heard.add(&sentinel, said);
+        let mut round = group.ask(&self.question);
+        while let Some((at, said)) = round.next(&heard.until) {
+            let sentinel = &self.all[at];
+            let view = self.question.said(sentinel, said);
+            heard.add(
+                sentinel,
+                view.and_then(|view| with_certificate(view, settings)),
+            );
             said_so_far(&heard);
         }
+        drop(round);
         by_votes(&mut heard.views);
-        (heard, answers)
+        (heard, group)
     }
 
     /// Why they name no master: a refusal, if it is one of all of them.
@@ -178,8 +181,9 @@ pub(super) struct Question {
 }
 
 impl Question {
-    pub(super) fn ask(&self, sentinel: &Arc<Server>, deadline: &Deadline) -> Result<View, NoView> {
-        match sentinel.value(self, deadline) {
+    /// What a sentinel says to it.
+    fn said(&self, sentinel: &Arc<Server>, said: Result<Value, Failure>) -> Result<View, NoView> {
+        match said {
             Ok(answers) => self.view(answers),
             Err(failure) => Err(why(sentinel.suspecting_tls(failure))),
         }
@@ -228,7 +232,7 @@ fn why(failure: Failure) -> NoView {
     }
 }
 
-fn is_unknown_command(text: &str) -> bool {
+pub(super) fn is_unknown_command(text: &str) -> bool {
     text.to_ascii_lowercase().contains("unknown command")
 }
 

@@ -18,12 +18,13 @@
 use std::time::{Duration, Instant};
 use std::{convert::Infallible, sync::Arc};
 
-use super::heard::{Answers, Heard, Patience, Said};
+use super::heard::{Heard, Patience};
 use super::{map::Map, sentinel::Ask};
 use crate::base::sys::channel::{Receiver, bounded};
 use crate::base::sys::{self, time};
 use crate::base::{Cancel, Deadline, sys::sync::Mutex};
 use crate::engine::net::{CANCEL_LATENESS, SHORTEST_SHARE};
+use crate::engine::redis::round::Group;
 use crate::engine::redis::server::{Server, share};
 use crate::engine::redis::{failure::Failure, keys::slot_of, settings::Settings};
 
@@ -59,8 +60,8 @@ struct Lookup {
     lacked_thread: bool,
     /// Its end is that of this channel, also if it panics.
     running: Option<Receiver<Infallible>>,
-    /// Answers that are still to come from slower sentinels. Dropping them closes the connections to these sentinels.
-    slower: Option<Answers<Said>>,
+    /// The sentinels of the last one. Those that are slower than the others are connected to until this is dropped.
+    asked: Option<Group>,
     /// When the last one began in which a sentinel has named a master.
     answered: Option<Instant>,
     /// When it was found last that no sentinel does, if that is so.
@@ -335,9 +336,9 @@ impl Topology {
                     }
                 };
                 let patience = Patience::with_sentinels(after_first);
-                let (heard, slower) =
+                let (heard, asked) =
                     sentinels.hear(patience, deadline, &self.settings, said_so_far);
-                let before = self.lookup.lock().slower.replace(slower);
+                let before = self.lookup.lock().asked.replace(asked);
                 drop(before);
                 heard
             }

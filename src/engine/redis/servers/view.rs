@@ -5,16 +5,11 @@
 //! to have a slot, the one with the higher epoch has it. It is the only command that tells config epochs, and which
 //! slots are on their way: these of the node itself alone.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use ::redis::Value;
 
-use crate::base::Deadline;
-use crate::base::sys::{collections::HashMap, net::Socket};
+use crate::base::sys::collections::HashMap;
 use crate::engine::net::address::{Endpoint, HostPort};
-use crate::engine::redis::connection::Connection;
-use crate::engine::redis::script::{Command, SameConnection};
+use crate::engine::redis::script::Command;
 use crate::engine::redis::{failure::Failure, keys::SLOTS, reply::text_of, server::Server};
 
 #[cfg(test)]
@@ -45,7 +40,7 @@ pub(super) struct Range {
 }
 
 /// INFO, NODES and SLOTS, in one round trip.
-struct Questions;
+pub(super) struct Questions;
 
 impl Command for Questions {
     fn packed(&self) -> Vec<u8> {
@@ -63,8 +58,9 @@ impl Command for Questions {
 type Epochs<'a> = HashMap<&'a str, u64>;
 
 impl View {
-    pub(super) fn ask(server: &Arc<Server>, deadline: &Deadline) -> Result<Self, Failure> {
-        match server.value(&Questions, deadline)? {
+    /// What a server says to the questions.
+    pub(super) fn said(server: &Server, said: Result<Value, Failure>) -> Result<Self, Failure> {
+        match said? {
             Value::Array(answers) => View::of(answers, &host(server)),
             _ => Err(strange()),
         }
@@ -126,56 +122,6 @@ impl View {
     /// Whether it says of any slot where it is.
     pub(super) fn is_usable(&self) -> bool {
         !self.ranges.is_empty()
-    }
-}
-
-/// A node that was asked on a connection that was idle, and what it has answered so far.
-#[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) node: Arc<Server>,
-    connection: Connection,
-    answers: Vec<Value>,
-}
-
-impl Asked {
-    /// `None` when there is no such connection, or it fails.
-    pub(super) fn on_idle(node: &Arc<Server>, now: Instant, deadline: &Deadline) -> Option<Self> {
-        let mut connection = node.usual(SameConnection::Any, now)?;
-        let sent = connection.send(&Questions.packed(), Questions.length(), deadline);
-        sent.is_ok().then(|| Asked {
-            node: node.clone(),
-            connection,
-            answers: Vec::new(),
-        })
-    }
-
-    /// Readable when it has answered more.
-    pub(super) fn socket(&self) -> &Socket {
-        self.connection.socket()
-    }
-
-    /// Whether all of the answer is here.
-    pub(super) fn has_answered(&mut self) -> Result<bool, Failure> {
-        while self.answers.len() < Questions.length() {
-            match self.connection.reply_now()? {
-                Some(answer) => self.answers.push(answer),
-                None => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-
-    /// It isn't waited for any more. Whoever uses its connection next reads the answer, unless that is late.
-    pub(super) fn leave(self, now: Instant, late: Duration) {
-        if self.connection.silent_for(now) < late {
-            self.node.keep(self.connection);
-        }
-    }
-
-    /// What the answer says. Its connection is idle again.
-    pub(super) fn view(self) -> Result<View, Failure> {
-        self.node.keep(self.connection);
-        View::of(self.answers, &host(&self.node))
     }
 }
 
