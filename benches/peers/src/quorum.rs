@@ -121,7 +121,7 @@ fn contended(servers: &[Server], seconds: f64) {
 }
 
 /// How many servers are killed for each row: only one hand-off of each round is the next.
-const KILLS: usize = 15;
+const KILLS: usize = 60;
 
 /// For how long the processes go on before and after that.
 const AROUND: Duration = Duration::from_millis(400);
