@@ -43,10 +43,7 @@ fn fail_over(cluster: &Cluster) {
     wait_until("the replica to have caught up", PATIENCE, || {
         cluster.node(3).keys().is_empty()
     });
-    cluster.node(3).query::<()>(&["CLUSTER", "FAILOVER"]);
-    wait_until("the replica to be a master", PATIENCE, || {
-        cluster.is_master(3) && !cluster.is_master(0)
-    });
+    cluster.failover(3);
 }
 
 #[track_caller]

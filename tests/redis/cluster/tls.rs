@@ -36,6 +36,7 @@ fn locks_are_held_and_moved_by_tls_where_the_certificate_is_trusted() {
     all.verify().expect("it is held");
     all.unlock().expect("it was held");
     cluster.failover(5);
+    cluster.wait_until_ok();
     drop(held(&locker, &names[2]));
     assert_eq!(cluster.owner(&key(&names[2])), 5);
     let url = format!("rediss+cluster://{}", cluster.hosts());

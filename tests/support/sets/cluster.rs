@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::PATIENCE;
 use super::member::Member;
-use super::nodes::{myself, seen_by};
+use super::nodes::{Line, myself, seen_by};
 use super::setup::{Setup, hosts};
 use super::slots::slot_of;
 use crate::{eventually, wait_until};
@@ -92,22 +92,37 @@ impl Cluster {
         ranges.into_iter().flatten().collect()
     }
 
-    /// Has `replica` take over from its master, which agrees (`CLUSTER FAILOVER`), and waits until all know.
+    /// Has `replica` take over from its master, which agrees (`CLUSTER FAILOVER`), and waits until both know.
     #[track_caller]
     pub fn failover(&self, replica: usize) {
         // Servers give up after 5 s.
         const AGAIN: Duration = Duration::from_secs(6);
+        let (node, old) = (&self.nodes[replica], self.known_master_of(replica));
         let mut asked: Option<Instant> = None;
         wait_until("the replica to be a master", PATIENCE, || {
             if asked.is_none_or(|asked| asked.elapsed() > AGAIN) {
                 // The replica refuses while it isn't connected to its master.
-                let failover = ["CLUSTER", "FAILOVER"];
-                let begun = self.nodes[replica].try_query::<()>(&failover);
+                let begun = node.try_query::<()>(&["CLUSTER", "FAILOVER"]);
                 asked = begun.is_ok().then(Instant::now);
             }
-            self.is_master(replica)
+            self.is_master(replica) && !self.is_master(old)
         });
-        self.wait_until_ok();
+    }
+
+    /// Returns the master that `replica` follows, once that master has heard of it: until then it ignores what the
+    /// replica asks of it.
+    #[track_caller]
+    fn known_master_of(&self, replica: usize) -> usize {
+        let replica = myself(&self.nodes[replica]).expect("the replica answers");
+        let mut running = self.running().into_iter();
+        let master = running.find(|index| self.id(*index) == replica.master);
+        let master = master.expect("the replica has a master");
+        let follows = |line: &Line| line.id == replica.id && line.master == replica.master;
+        wait_until("the master to know its replica", PATIENCE, || {
+            let seen = seen_by(&self.nodes[master]);
+            seen.is_some_and(|lines| lines.iter().any(follows))
+        });
+        master
     }
 
     /// Waits until the slots of `key` are with another node than `old`, which all that run agree on; returns it.
@@ -186,7 +201,7 @@ impl Cluster {
         );
     }
 
-    fn all_see(&self, such: impl Fn(&[super::nodes::Line]) -> bool) -> bool {
+    fn all_see(&self, such: impl Fn(&[Line]) -> bool) -> bool {
         self.running()
             .into_iter()
             .all(|index| seen_by(&self.nodes[index]).is_some_and(|lines| such(&lines)))

@@ -8,6 +8,8 @@ use super::member::Member;
 pub(super) struct Line {
     pub(super) id: String,
     flags: String,
+    /// The id of the master that this node follows, or `-`.
+    pub(super) master: String,
     pub(super) epoch: u64,
     connected: bool,
     pub(super) slots: Vec<RangeInclusive<u16>>,
@@ -39,7 +41,7 @@ impl Line {
             id,
             _addr,
             flags,
-            _master,
+            master,
             _ping,
             _pong,
             epoch,
@@ -54,6 +56,7 @@ impl Line {
         Some(Self {
             id: (*id).to_owned(),
             flags: (*flags).to_owned(),
+            master: (*master).to_owned(),
             epoch: epoch.parse().ok()?,
             connected: *link == "connected",
             slots: slots.iter().filter_map(|word| range(word)).collect(),
