@@ -251,7 +251,11 @@ impl Engine for RedisEngine {
 #[cfg(test)]
 fn settings_of(url: &str) -> (Arc<settings::Settings>, At) {
     let address = settings::parse(url).unwrap();
-    let settings = settings::Settings::new(&address, &Options::default());
+    let options = Options {
+        connect_timeout: Duration::from_secs(60),
+        ..Options::default()
+    };
+    let settings = settings::Settings::new(&address, &options);
     (Arc::new(settings.unwrap()), address.at)
 }
 

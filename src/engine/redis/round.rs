@@ -6,7 +6,7 @@
 //!
 //! | the command | when the connection fails | when the round ends |
 //! |---|---|---|
-//! | waits for a connection | the server has failed | the connection is kept as soon as it is made |
+//! | waits for a connection | the server has failed | the connection is kept if it is made, unless its [`Group`] ends before |
 //! | was sent on an idle connection | it is sent again on a new one, also if the server is silent for too long | the connection is kept, and its next user reads the answer; if the server was silent for too long it is closed |
 //! | was sent on a new one | it is sent again on another, once | the same |
 //!
@@ -32,6 +32,8 @@ pub(super) type Said = (usize, Result<Answer, Failed<Failure>>);
 
 /// For how long a full buffer may keep the others waiting.
 const WRITING: Duration = Duration::from_millis(50);
+/// For how long a server of a [`Group`] may owe an answer at the end, so that its connection is kept.
+const LATE: Duration = Duration::from_millis(50);
 
 /// The servers of a round, by their numbers.
 pub(super) trait Members {
@@ -351,8 +353,7 @@ impl Members for Group {
     }
 
     fn patience(&self) -> Duration {
-        const PATIENCE: Duration = Duration::from_millis(50);
-        PATIENCE
+        LATE
     }
 }
 

@@ -59,3 +59,20 @@ fn server_whose_idle_connection_fails_or_is_silent_is_asked_on_another() {
         }
     }
 }
+
+#[test]
+fn group_that_ends_stops_connecting() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = server_of(&format!("redis://:secret@127.0.0.1:{port}"));
+    let group = Group::new(vec![server], &Deadline::after(Duration::from_secs(60)));
+    let ping = ::redis::cmd("PING");
+    let round = group.ask(&ping);
+    let (mut client, _) = listener.accept().unwrap();
+    drop(round);
+    drop(group);
+    let patience = Duration::from_secs(20);
+    client.set_read_timeout(Some(patience)).unwrap();
+    let end = client.read_to_end(&mut Vec::new());
+    assert!(end.is_ok(), "it waits for the server's answer: {end:?}");
+}
