@@ -13,6 +13,9 @@ use crate::base::sys::{collections::HashSet, sync::Mutex};
 use crate::engine::net::address::HostPort;
 use crate::engine::redis::{failure::Failure, round::Group, server::Server};
 
+#[cfg(test)]
+mod tests;
+
 /// How many nodes are asked at once. The next time others are, if there are more.
 const ASKED: usize = 8;
 
@@ -74,9 +77,10 @@ impl Nodes {
         let until = deadline.within(patience);
         let others = Group::new(others, deadline);
         let more = others.ask(&Questions);
+        // The late ones have been asked, and may answer meanwhile; the others are asked by their own round.
         for (mut missing, mut round, asked) in [
-            (late, round, &asked),
             (others.servers.clone(), more, &others),
+            (late, round, &asked),
         ] {
             while !missing.is_empty()
                 && let Some((at, said)) = round.next(&until)
