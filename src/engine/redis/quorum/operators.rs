@@ -10,7 +10,7 @@ use super::votes::Votes;
 use super::{leases::Held, shared::Quorum, wait::QuorumWait};
 use crate::base::diagnosis::Verdict;
 use crate::base::{
-    Deadline, Finding, Holder, Inspection, Key, LockState, Namespace, Options, Result,
+    Deadline, Error, Finding, Holder, Inspection, Key, LockState, Namespace, Options, Result,
 };
 use crate::engine::redis::operators::{broken, inspection};
 use crate::engine::redis::server::{Answer as Reply, Server};
@@ -99,6 +99,9 @@ impl Engine for QuorumEngine {
         let servers = self.0.servers();
         let page = node.scripts.list(&servers, of, &cursor, deadline);
         page.or_else(|e| {
+            if !matches!(e, Error::Unavailable { .. }) {
+                return Err(e);
+            }
             node.heard(Some(&Failure::Closed(e.to_string().into())));
             let up = nodes.iter().filter(|node| node.is_up()).count();
             if up < self.0.majority() {

@@ -16,9 +16,9 @@ use crate::engine::{Failed, Gone};
 /// For how long those may take that are still to answer when a majority has.
 const LAST: Duration = Duration::from_millis(100);
 
-/// And for how long a connection may be made then on which something is to be taken back: what isn't keeps others out
-/// for a ttl.
-const CONNECTING: Duration = Duration::from_millis(400);
+/// For how long those may take that are asked when a majority has answered, and those that are still connected to when
+/// something is to be taken back: what isn't keeps others out for a ttl.
+const REST: Duration = Duration::from_millis(400);
 
 impl Quorum {
     /// Sends a command to each server that hasn't said anything yet, until the votes are enough. What takes something
@@ -35,7 +35,9 @@ impl Quorum {
         let mut servers: Vec<_> = (0..self.nodes.len()).collect();
         servers.retain(|at| !votes.has_heard(*at));
         servers.sort_by_key(|at| (*at == line) == votes.is_line_last);
-        let mut until = deadline.within(self.nodes[0].server.settings().io_timeout);
+        let is_rest = votes.is_majority(votes.answered());
+        let io_timeout = self.nodes[0].server.settings().io_timeout;
+        let mut until = deadline.within(if is_rest { REST } else { io_timeout });
         let mut round = Round::new(self, call, until.clone());
         servers.into_iter().for_each(|at| round.ask(at));
         let takes_back = matches!(call.same_connection(), SameConnection::TakesBack(_));
@@ -54,7 +56,7 @@ impl Quorum {
                 return;
             }
             if heard >= self.majority() {
-                until = until.within(if is_out { LAST } else { CONNECTING });
+                until = until.within(if is_out { LAST } else { REST });
             }
             is_last_look = until.is_over();
             round.look(&until);

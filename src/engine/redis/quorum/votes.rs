@@ -104,8 +104,15 @@ impl Quorum {
             }
             passing => {
                 let why = passing.map_or_else(String::new, |failure| format!(" ({failure})"));
-                let answered = format!("{answered} of {all} servers answered");
-                Failure::Closed(format!("{answered}, which isn't a majority{why}").into())
+                let is_majority = answered >= self.majority();
+                let lacks = if is_majority {
+                    "without a majority that agrees"
+                } else {
+                    "which isn't a majority"
+                };
+                Failure::Closed(
+                    format!("{answered} of {all} servers answered, {lacks}{why}").into(),
+                )
             }
         };
         self.scripts().error(key, failure)
