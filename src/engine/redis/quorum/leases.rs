@@ -1,5 +1,7 @@
 //! What is done with a lease by a majority. Each change is sent to all servers, and repeated where it has no answer.
 
+use std::sync::atomic::Ordering;
+
 use super::shared::Quorum;
 use super::votes::{Vote, Votes};
 use crate::base::{Deadline, Ending, Result, Token};
@@ -41,7 +43,7 @@ impl<'a> Held<'a> {
     /// Sends a change to all, until a majority is known to have done it, or can't do it.
     fn changed(self, change: Change<'_>) -> Leases {
         let (mut votes, line) = (self.quorum.no_votes(), self.quorum.line());
-        let call = self.quorum.scripts().changing(self.request, change);
+        let call = self.sent(change);
         self.send(&mut votes, call, change, |votes| match change {
             Change::Verify => votes.is_decided(),
             // Without the line's server the lock isn't free.
@@ -117,13 +119,36 @@ impl<'a> Held<'a> {
     /// server more. While it is valid nobody else has had a majority, so what they grant counts.
     fn take_again(self, votes: &mut Leases) {
         let is_lost = |vote: &_| matches!(vote, Some(Vote::No(Gone::NotOwner)));
-        if votes.yes().next().is_none() || !votes.said.iter().any(is_lost) {
+        let some_have_it = votes.yes().next().is_some() && !votes.is_no();
+        // When the deadline is over the lease may have been released.
+        if !some_have_it || !votes.said.iter().any(is_lost) || self.deadline.is_over() {
             return;
         }
         votes.forget(is_lost);
         self.ask(votes, self.request.granted, |_| false);
     }
 
+        let tokens = votes.yes().filter_map(|token| *token);
+        let again = tokens.map(|token| token.number).max().unwrap_or(0);
+        self.quorum.taken_again.fetch_max(again, Ordering::Relaxed);
+    }
+
+    /// What is sent of a change. Servers that granted the lease again have a larger token for it: they don't compare it,
+    /// and end the lease with a number above that.
+    fn sent(self, change: Change<'_>) -> Option<Call<'a>> {
+        let (mut request, mut change) = (self.request, change);
+        match &mut change {
+            Change::Release(release) => {
+                if let Ending::Clean { last_used } | Ending::Panicked { last_used } =
+                    &mut release.ending
+                {
+                    let again = self.quorum.taken_again.load(Ordering::Relaxed);
+                    *last_used = again.max(*last_used);
+                }
+            }
+            _ => request.granted = None,
+        }
+        self.quorum.scripts().changing(request, change)
     /// Asks those servers for the lock that haven't said anything yet. Their tokens are no smaller than `tokens_from`.
     pub(super) fn ask(
         self,

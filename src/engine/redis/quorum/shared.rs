@@ -1,6 +1,6 @@
 //! What all calls share: the servers, and how one of them is waited at.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 use std::time::Duration;
 
 use super::{node::Node, voter::TokenClock};
@@ -17,6 +17,8 @@ pub(super) struct Quorum {
     /// In these the line's server is asked before the others.
     pub(super) contended: Contended,
     pub(super) tokens: TokenClock,
+    /// The largest token of a lease that a server granted again.
+    pub(super) taken_again: AtomicU64,
     /// Set when nothing of it is used any more.
     pub(super) closed: Cancel,
 }
@@ -29,6 +31,7 @@ impl Quorum {
             deps: WaitDeps::new(scripts, clock_skew, clock),
             contended: Contended::default(),
             tokens: TokenClock::default(),
+            taken_again: AtomicU64::default(),
             closed: Cancel::default(),
         }
     }
