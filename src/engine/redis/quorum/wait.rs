@@ -81,7 +81,9 @@ impl Wait for QuorumWait {
             let short = SHORTEST * 2u32.pow(self.questions.min(16));
             let pause = pace.next_pause().min(request.ttl / 3).min(short);
             pace.until.sleep(pause);
-        } else if let Some(grant) = self.wait.wait(request, pace) {
+        } else if let Some(grant) = self.wait.wait(request, pace)
+            && self.quorum.nodes[self.line].votes()
+        {
             self.is_first(grant.token, Some(grant));
         }
         None
@@ -137,7 +139,8 @@ impl QuorumWait {
                 return Ok(Some(self.taken_now(is_queued, holder)));
             }
             Err(failed) => {
-                self.may_have_left |= failed.sent;
+                let was_in_line = matches!(self.place, Place::InLine);
+                self.may_have_left |= failed.sent || was_in_line;
                 let mut nodes = self.quorum.nodes.iter().enumerate();
                 let next = nodes.find(|(at, node)| *at != self.line && node.is_up());
                 // It may only have had too little time.
@@ -148,7 +151,6 @@ impl QuorumWait {
                     let failure = Failure::Closed(failed.error.to_string().into());
                     self.quorum.nodes[self.line].heard(Some(&failure));
                 }
-                let was_in_line = matches!(self.place, Place::InLine);
                 self.stand_at(next);
                 if was_in_line {
                     return self.ask_line(held, pace);
