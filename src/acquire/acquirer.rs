@@ -18,7 +18,7 @@ use std::{ops::ControlFlow, sync::Arc};
 use super::{local_wait::release_contender, retry_budget::RetryBudget};
 use crate::base::{Claim, Deadline, Error, Result, limits::GRACE};
 use crate::engine::{Answer, Failed, Grant, Request};
-use crate::lease::{Lease, renewer::Renewer};
+use crate::lease::{Lease, deferred_release::DeferredRelease, renewer::Renewer};
 use crate::queue::{Contender, ContenderState, Turn, TurnState};
 use crate::{core::Core, guard::LockGuard};
 
@@ -186,6 +186,9 @@ impl<'a> Acquirer<'a> {
             }
             Answer::Broken => {
                 self.outage = None;
+                if self.core.engine.capabilities().is_split {
+                    self.leave_at_all();
+                }
                 let label = self.core.options.label.as_deref();
                 let another = Contender::new(&*self.core.engine, self.core.process, label);
                 let was_taken = self.contender.was_taken;
@@ -208,6 +211,13 @@ impl<'a> Acquirer<'a> {
                 Asked::Taken { is_queued, holder }
             }
         }))
+    }
+
+    /// Has a thread release what the owner may have at a server that didn't hear of its end.
+    fn leave_at_all(&self) {
+        let (claim, owner) = (self.claim.clone(), self.contender.owner.clone());
+        let release = DeferredRelease::of_owner(claim, owner, self.core.options.ttl);
+        self.core.deferred.leave(release);
     }
 
     /// Gives the error that no waiting mends.

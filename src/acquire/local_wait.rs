@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::retry_budget::RetryBudget;
-use crate::base::{BootInstant, Claim, Deadline, Ending, Key, Registration};
+use crate::base::{Claim, Deadline, Key, Registration};
 use crate::queue::local::{Entered, Left};
 use crate::queue::{Contender, ContenderState, Turn, TurnState, Waiter};
 use crate::{core::Core, lease::deferred_release::DeferredRelease};
@@ -120,12 +120,7 @@ pub(super) fn release_contender(
     if contender.state == ContenderState::Unknown {
         return;
     }
-    let release = DeferredRelease {
-        claim: claim.clone(),
-        owner: contender.owner.clone(),
-        ttl: core.options.ttl,
-        ending: Ending::Unknown,
-        kept_until: BootInstant::START,
-    };
+    let (claim, owner) = (claim.clone(), contender.owner.clone());
+    let release = DeferredRelease::of_owner(claim, owner, core.options.ttl);
     core.deferred.make(release, deadline);
 }

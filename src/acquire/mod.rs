@@ -15,8 +15,6 @@ use crate::acquire::{acquirer::Acquirer, retry_budget::RetryBudget};
 use crate::base::{
     Adopter, Cancel, Claim, Deadline, Error, LeaseTicket, LostReason, Owner, Result, sys::time,
 };
-#[cfg(feature = "delay")]
-use crate::base::{BootInstant, Ending};
 use crate::engine::{Change, Engine, Grant, Outcome, Request};
 use crate::lease::{Lease, deferred_release::DeferredRelease};
 use crate::queue::{Contender, Turn, TurnState, local::Left};
@@ -301,12 +299,7 @@ impl Calls<'_> {
 
     /// Has a thread release what an owner may have.
     fn give_back(self, claim: Claim, owner: Owner) {
-        self.core.deferred.leave(DeferredRelease {
-            claim,
-            owner,
-            ttl: self.core.options.ttl,
-            ending: Ending::Unknown,
-            kept_until: BootInstant::START,
-        });
+        let release = DeferredRelease::of_owner(claim, owner, self.core.options.ttl);
+        self.core.deferred.leave(release);
     }
 }

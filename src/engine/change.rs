@@ -141,6 +141,8 @@ pub(crate) struct Done {
     /// It was asked a second time, the answer to the first having been lost. While the lease lasts, a copy of the first
     /// may still come, and undo what the same owner stores later.
     pub(crate) is_repeated: bool,
+    /// The lock is released where it counts, but a server that didn't answer may go on showing it as taken.
+    pub(crate) is_partial: bool,
 }
 
 /// The lease isn't the owner's any more.
@@ -173,12 +175,14 @@ impl Outcome {
         since: None,
         value: None,
         is_repeated: false,
+        is_partial: false,
     });
     pub(crate) const DONE_AGAIN: Self = Outcome::Done(Done {
         token: None,
         since: None,
         value: None,
         is_repeated: true,
+        is_partial: false,
     });
     pub(crate) const NOT_OWNER: Self = Outcome::Gone(Gone::NotOwner);
     pub(crate) const BROKEN: Self = Outcome::Gone(Gone::Broken);
@@ -213,7 +217,7 @@ impl From<Option<Grant>> for Outcome {
                 token: Some(grant.token),
                 since: Some(grant.since),
                 value: grant.value,
-                is_repeated: false,
+                ..Done::default()
             })
         })
     }

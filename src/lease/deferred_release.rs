@@ -13,7 +13,7 @@ use crate::base::limits::{CLOSING, DEFERRED_PAUSES, GRACE, HEARTBEAT_LATENESS, L
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::sys::{self, time};
 use crate::base::{BootInstant, Cancel, Claim, Clock, Deadline, Ending, ErrorChain, Owner};
-use crate::engine::{Change, Engine, Release, Request};
+use crate::engine::{Change, Engine, Outcome, Release, Request};
 use crate::lease::Lease;
 
 /// A lease to release.
@@ -28,6 +28,17 @@ pub(crate) struct DeferredRelease {
 }
 
 impl DeferredRelease {
+    /// The release of an owner that doesn't know what it has, and where.
+    pub(crate) fn of_owner(claim: Claim, owner: Owner, ttl: Duration) -> Self {
+        DeferredRelease {
+            claim,
+            owner,
+            ttl,
+            ending: Ending::Unknown,
+            kept_until: BootInstant::START,
+        }
+    }
+
     /// The release of a lease that is over, or can't be released now.
     pub(crate) fn of(lease: Lease, ttl: Duration) -> Self {
         DeferredRelease {
@@ -109,9 +120,11 @@ impl DeferredReleases {
     /// never come.
     fn do_without_thread(&self) {
         let last = self.0.queue.lock().waiting.pop_back();
-        let Some((release, over)) = last else { return };
+        let Some((mut release, over)) = last else {
+            return;
+        };
         let deadline = Deadline::at(over.min(time::now() + GRACE));
-        if !self.0.send(&release, &deadline) {
+        if !self.0.send(&mut release, &deadline) {
             self.0.abandon_all([&release].into_iter());
             self.0.queue.lock().waiting.push_back((release, over));
         }
@@ -120,17 +133,16 @@ impl DeferredReleases {
     /// Tries each once.
     #[cfg(feature = "testing")]
     pub(crate) fn try_all(&self) {
-        let waiting = std::mem::take(&mut self.0.queue.lock().waiting);
-        let is_left = |(release, over): &(DeferredRelease, Instant)| {
+        let mut waiting = std::mem::take(&mut self.0.queue.lock().waiting);
+        waiting.retain_mut(|(release, over)| {
             self.0.clock.instant() < *over && !self.0.send(release, &Deadline::NEVER)
-        };
-        let left: Vec<_> = waiting.into_iter().filter(is_left).collect();
-        self.0.queue.lock().waiting.extend(left);
+        });
+        self.0.queue.lock().waiting.extend(waiting);
     }
 
     /// Makes a release by `deadline`, or else leaves it to the thread.
-    pub(crate) fn make(&self, release: DeferredRelease, deadline: &Deadline) {
-        if deadline.is_over() || !self.0.send(&release, deadline) {
+    pub(crate) fn make(&self, mut release: DeferredRelease, deadline: &Deadline) {
+        if deadline.is_over() || !self.0.send(&mut release, deadline) {
             self.leave(release);
         }
     }
@@ -168,9 +180,9 @@ impl Shared {
     /// The thread.
     fn work(&self) {
         let mut pauses = DEFERRED_PAUSES.waits();
-        while let Some((release, over, deadline)) = self.next() {
+        while let Some((mut release, over, deadline)) = self.next() {
             // A logger that panics must not end the thread that the queue relies on.
-            let is_done = catch_unwind(AssertUnwindSafe(|| self.send(&release, &deadline)));
+            let is_done = catch_unwind(AssertUnwindSafe(|| self.send(&mut release, &deadline)));
             if is_done.unwrap_or(true) {
                 pauses = DEFERRED_PAUSES.waits();
             } else {
@@ -217,7 +229,7 @@ impl Shared {
     }
 
     /// Whether that is done with, one way or another.
-    fn send(&self, deferred: &DeferredRelease, deadline: &Deadline) -> bool {
+    fn send(&self, deferred: &mut DeferredRelease, deadline: &Deadline) -> bool {
         let DeferredRelease {
             claim,
             owner,
@@ -248,6 +260,11 @@ impl Shared {
                     ErrorChain(&e)
                 );
                 true
+            }
+            Ok(Outcome::Done(done)) if done.is_partial => {
+                // By its token it would count as gone as soon as others have the lock at a majority.
+                *ending = Ending::Unknown;
+                false
             }
             Ok(_) => true,
         }
@@ -280,7 +297,7 @@ mod tests {
     use super::*;
     use crate::base::clock::tests::ManualClock;
     use crate::base::error::{Error, Result};
-    use crate::engine::{Capabilities, Outcome, Wait};
+    use crate::engine::{Capabilities, Wait};
     use crossbeam_channel::{Receiver, Sender, unbounded};
 
     const TTL: Duration = Duration::from_secs(30);

@@ -1,6 +1,7 @@
 //! Locks that a majority of real servers grants: opening them, servers that fail or forget, and clients that lock with
 //! SET.
 
+mod cut_off;
 mod defects;
 mod failures;
 mod opening;

@@ -9,7 +9,7 @@ use crate::engine::heartbeat::{Acquired, IfTaken};
 use crate::engine::redis::{
     failure::Failure, leases::worst, script::Call, server::Answer as Reply,
 };
-use crate::engine::{Change, Gone, Outcome, Release, Request};
+use crate::engine::{Change, Done, Gone, Outcome, Release, Request};
 
 /// Where an owner has a lease, with the token if that is told.
 pub(super) type Leases = Votes<Option<Token>>;
@@ -31,8 +31,7 @@ impl<'a> Held<'a> {
             Change::GiveAway => Ok(Outcome::DONE),
             Change::Renew | Change::Verify | Change::Release(_) => {
                 let mut votes = self.changed(change);
-                let keeps = !matches!(change, Change::Release(_));
-                if keeps && !votes.is_no() {
+                if is_kept(change) {
                     self.take_again(&mut votes);
                 }
                 self.outcome(change, votes)
@@ -72,7 +71,7 @@ impl<'a> Held<'a> {
             *vote = (!may_have(at)).then_some(Vote::No(Gone::NotOwner));
         }
         self.send(&mut votes, call, release, |_| false);
-        votes.answered() == votes.said.len() && !votes.has_repeated
+        votes.all_answered() && !votes.has_repeated
     }
 
     /// Sends a call, whose answer is that of a change, to those servers that haven't said anything yet.
@@ -98,7 +97,7 @@ impl<'a> Held<'a> {
 
     fn outcome(self, change: Change<'_>, votes: Leases) -> Result<Outcome> {
         // It may still have something where there is no answer.
-        let is_known = !leaves(change) || votes.is_complete();
+        let is_known = !leaves(change) || votes.all_answered();
         let (some, is_gone) = (votes.yes().count(), votes.is_no());
         let is_done = match change {
             // Where a majority has nothing of it any more it is released.
@@ -106,7 +105,10 @@ impl<'a> Held<'a> {
             _ => votes.is_majority(some),
         };
         if is_known && is_done {
-            return Ok(Outcome::DONE);
+            return Ok(Outcome::Done(Done {
+                is_partial: !is_kept(change) && votes.may_have_missed(),
+                ..Done::default()
+            }));
         }
         if is_known && is_gone {
             let gone = votes.no().map(|gone| Ok(Outcome::Gone(gone)));
@@ -126,8 +128,6 @@ impl<'a> Held<'a> {
         }
         votes.forget(is_lost);
         self.ask(votes, self.request.granted, |_| false);
-    }
-
         let tokens = votes.yes().filter_map(|token| *token);
         let again = tokens.map(|token| token.number).max().unwrap_or(0);
         self.quorum.taken_again.fetch_max(again, Ordering::Relaxed);
@@ -149,6 +149,8 @@ impl<'a> Held<'a> {
             _ => request.granted = None,
         }
         self.quorum.scripts().changing(request, change)
+    }
+
     /// Asks those servers for the lock that haven't said anything yet. Their tokens are no smaller than `tokens_from`.
     pub(super) fn ask(
         self,
@@ -184,6 +186,11 @@ impl<'a> Held<'a> {
         self.changed(Change::Release(release));
         Ok(outcome)
     }
+}
+
+/// Whether the owner goes on with the lease.
+fn is_kept(change: Change<'_>) -> bool {
+    !matches!(change, Change::Release(_))
 }
 
 /// Whether it is the release of an owner that doesn't know what it has, and where.

@@ -53,6 +53,7 @@ impl Quorum {
             }
             let is_out = !takes_back || !round.is_connecting();
             if enough && is_out || round.is_over() || is_last_look {
+                votes.is_cut_short = is_last_look && !round.is_over();
                 return;
             }
             if heard >= self.majority() {

@@ -25,6 +25,8 @@ pub(super) struct Votes<Y> {
     pub(super) is_line_last: bool,
     /// Whether a server that has answered may get another copy of the command.
     pub(super) has_repeated: bool,
+    /// Whether time was over before what was awaited came.
+    pub(super) is_cut_short: bool,
 }
 
 impl<Y> Votes<Y> {
@@ -69,6 +71,17 @@ impl<Y> Votes<Y> {
         all.filter(|vote| !matches!(vote, Vote::Failed(_))).count()
     }
 
+    /// Whether all have answered.
+    pub(super) fn all_answered(&self) -> bool {
+        self.answered() == self.said.len()
+    }
+
+    /// Whether what takes something back may have missed a server.
+    pub(super) fn may_have_missed(&self) -> bool {
+        let mut said = self.said.iter();
+        self.is_cut_short || said.any(|vote| matches!(vote, Some(Vote::Failed(_))))
+    }
+
     /// Those are asked again whose votes these are.
     pub(super) fn forget(&mut self, those: impl Fn(&Option<Vote<Y>>) -> bool) {
         for vote in self.said.iter_mut().filter(|vote| those(vote)) {
@@ -88,6 +101,7 @@ impl Quorum {
             said: self.nodes.iter().map(|_| None).collect(),
             is_line_last: false,
             has_repeated: false,
+            is_cut_short: false,
         }
     }
 
