@@ -133,8 +133,8 @@ impl<'a> Held<'a> {
         self.quorum.taken_again.fetch_max(again, Ordering::Relaxed);
     }
 
-    /// What is sent of a change. Servers that granted the lease again have a larger token for it: they don't compare it,
-    /// and end the lease with a number above that.
+    /// The call of a change. Servers that granted the lease again have a larger token for it: so they don't compare it,
+    /// and a release sets their counters above that.
     fn sent(self, change: Change<'_>) -> Option<Call<'a>> {
         let (mut request, mut change) = (self.request, change);
         match &mut change {
