@@ -7,7 +7,7 @@
 //! | the command | when the connection fails | when the round ends |
 //! |---|---|---|
 //! | waits for a connection | the server has failed | the connection is kept if it is made, unless its [`Group`] ends before |
-//! | was sent on an idle connection | it is sent again on a new one, also if the server is silent for too long | the connection is kept, and its next user reads the answer; if the server was silent for too long it is closed |
+//! | was sent on an idle connection | it is sent again on a new one, also if the server is silent for too long | the connection is kept, and its next user reads the answer; if the server was silent for too long it is closed, but kept where the command asks for a lease: what its owner sends next comes behind it |
 //! | was sent on a new one | it is sent again on another, once | the same |
 //!
 //! A command that mustn't be carried out twice isn't sent again.
@@ -20,7 +20,7 @@ use ::redis::Value;
 
 use super::connection::{Connection, is_unknown_script};
 use super::failure::Failure;
-use super::script::Command;
+use super::script::{Command, SameConnection};
 use super::server::{Answer, Server, share};
 use crate::base::sys::channel::{Receiver, Sender, unbounded};
 use crate::base::sys::{self, net, time};
@@ -306,10 +306,16 @@ impl Drop for Round<'_> {
     fn drop(&mut self) {
         let (now, same) = (time::now(), self.call.same_connection());
         for Flight { at, connection, .. } in self.flights.drain(..) {
-            if connection.silent_for(now) <= self.members.patience() {
-                self.members.server(at).keep_behind(connection, same);
-            } else {
-                connection.give_up();
+            let is_silent = connection.silent_for(now) > self.members.patience();
+            match same {
+                // What its owner sends next comes behind it.
+                SameConnection::Asks(_) => self.members.server(at).keep_behind(connection, same),
+                _ if !is_silent => self.members.server(at).keep_behind(connection, same),
+                // It may be behind a question, and arrives even if that does late.
+                SameConnection::TakesBack(_) => drop(connection),
+                SameConnection::Any => connection.give_up(),
+            }
+            if is_silent {
                 self.members.fell_silent(at);
             }
         }
