@@ -74,7 +74,7 @@ const OF_ONE_SERVER: [&str; 8] = [
 ];
 const OF_REPLICAS: [&str; 2] = ["kept", "half"];
 const OF_CLUSTER: [&str; 2] = ["front", "shards"];
-const OF_QUORUM: [&str; 3] = ["by-one", "heard-late", "late-release"];
+const OF_QUORUM: [&str; 4] = ["by-one", "heard-late", "late-release", "cut-off"];
 
 fn is_played(scene: &str, engine: Topology) -> bool {
     match engine {

@@ -204,6 +204,9 @@ fn plan_of_scenes(scene: &str, topology: Topology, fault: Option<Fault>) -> Plan
     if matches!(scene, "by-one" | "heard-late") {
         troubles.push(Trouble::PauseHost);
     }
+    if scene == "cut-off" {
+        troubles.push(Trouble::CutNetwork);
+    }
     let (replicas, is_event) = (all_replicas(topology), io_timeout > short);
     let is_frozen = matches!(fault, Some(Fault::Event(Event::Freeze, _)));
     // Sessions of ZooKeeper are no longer than the one.

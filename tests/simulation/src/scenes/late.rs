@@ -10,11 +10,10 @@ use fastrand::Rng;
 use super::{COMES_TWICE, IS_FREE, NAME, SHORT, hold, only_messages_fail, wait_for_nobody};
 use crate::judge::{self, Kind};
 use crate::places::Site;
-use crate::plan::Topology;
 use crate::trouble::own_fault;
 
 /// No message comes later than that, and all that repairs it is over.
-const LATEST: Duration = Duration::from_millis(900);
+pub(super) const LATEST: Duration = Duration::from_millis(900);
 
 /// Those that another cancels soon. Nothing of them stays.
 pub fn cancel_early(locker: &Locker) -> Result<()> {
@@ -32,12 +31,9 @@ pub fn cancel_early(locker: &Locker) -> Result<()> {
         }
     }
     wait_for_nobody(LATEST);
-    // One that has had the lock, and has released it, may have it anew for a ttl. A server of a quorum that failed just
-    // before isn't sent the release, and keeps the lock for a ttl.
-    let is_quorum = judge::plan().topology == Topology::Quorum;
-    let may_stay = is_quorum || COMES_TWICE.load(Ordering::Relaxed);
-    let is_free = only_messages_fail() && !may_stay;
-    IS_FREE.store(is_free, Ordering::Relaxed);
+    // One that has had the lock, and has released it, may have it anew for a ttl.
+    let may_stay = COMES_TWICE.load(Ordering::Relaxed);
+    IS_FREE.store(only_messages_fail() && !may_stay, Ordering::Relaxed);
     Ok(())
 }
 

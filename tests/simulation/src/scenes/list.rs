@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub const SCENES: [(&str, Roles); 30] = [
+pub const SCENES: [(&str, Roles); 31] = [
     ("free", &[lock_twice]),
     ("contended", &[lock_twice, lock_twice, lock_twice]),
     ("renewed", &[lock_for_long, lock_twice]),
@@ -58,6 +58,7 @@ pub const SCENES: [(&str, Roles); 30] = [
         "late-release",
         &[majority::try_behind_release, majority::release_late],
     ),
+    ("cut-off", &[majority::release_cut_off]),
     ("tasks", &[tasks::insert, tasks::work]),
     ("shards", &[tasks::try_each]),
     (

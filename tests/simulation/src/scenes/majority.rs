@@ -9,12 +9,13 @@ use crosslock_world::{
     Cut, Machine, Place, contents_of, cut, heal, record, spawn, time, violation,
 };
 
-use super::late::{IS_HELD, happens};
+use super::late::{IS_HELD, LATEST, happens};
 use super::order::IN_QUEUE;
-use super::{NAME, SHORT, hold};
+use super::{COMES_TWICE, IS_FREE, NAME, SHORT, hold};
 use crate::events::Event;
 use crate::judge::{self, Kind};
 use crate::places::Site;
+use crate::plan::Trouble;
 use crate::trouble::{fail_host, later};
 
 /// All servers but one stand still as soon as somebody has the lock.
@@ -32,20 +33,48 @@ pub fn leave_two(site: &Site) {
     stand_still(&site.hosts[2..]);
 }
 
-/// What a machine sends to the line's server comes late, as soon as a process of it has the lock.
+/// What a machine sends to the line's server comes late, as soon as a process of it has the lock, but before a release
+/// stops waiting for an answer.
 pub fn delay_line(site: &Site, machine: Machine) {
+    let to_host = Cut {
+        to_host: true,
+        to_client: false,
+    };
+    cut_line(site, machine, to_host, SHORT * 8);
+}
+
+/// The machine is cut off from that server, for longer than a release waits.
+pub fn cut_off(site: &Site, machine: Machine) {
+    let both = Cut {
+        to_host: true,
+        to_client: true,
+    };
+    cut_line(site, machine, both, SHORT * 100);
+}
+
+fn cut_line(site: &Site, machine: Machine, ways: Cut, lasts: Duration) {
     let line = site.hosts[0];
     let _ = spawn("operator", move || {
         if happens(&IS_HELD) {
-            let to_host = Cut {
-                to_host: true,
-                to_client: false,
-            };
-            cut(machine, line, to_host);
-            // Before a release stops waiting for an answer.
-            later(SHORT * 8, move || heal(machine, line));
+            cut(machine, line, ways);
+            later(lasts, move || heal(machine, line));
         }
     });
+}
+
+/// What goes wrong where the server hears of it all the same.
+const CUTS: [Trouble; 2] = [Trouble::CutNetwork, Trouble::Message];
+
+/// The server that it is cut off from hears of the release afterwards.
+pub fn release_cut_off(locker: &Locker) -> Result<()> {
+    let guard = locker.lock(NAME)?;
+    IS_HELD.store(true, Ordering::Relaxed);
+    hold(&[NAME], Kind::Exclusive, guard, SHORT).unlock()?;
+    time::sleep(LATEST);
+    let may_stay = COMES_TWICE.load(Ordering::Relaxed);
+    let is_free = !may_stay && (judge::plan().troubles.iter()).all(|it| CUTS.contains(it));
+    IS_FREE.store(is_free, Ordering::Relaxed);
+    Ok(())
 }
 
 fn stand_still(hosts: &[Place]) {

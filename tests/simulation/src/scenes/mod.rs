@@ -60,6 +60,7 @@ pub fn play(plan: &Plan, site: &Site, scene: &str, fault: Option<(u64, Fault)>) 
         "by-one" => majority::leave_one(site),
         "heard-late" => majority::leave_two(site),
         "late-release" => majority::delay_line(site, machine),
+        "cut-off" => majority::cut_off(site, machine),
         _ => {}
     }
     let ends = begin(plan, site, scene, machine);
