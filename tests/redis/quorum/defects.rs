@@ -42,6 +42,8 @@ fn lock_that_was_taken_again_outlives_the_loss_of_another_server() {
         wait_until("it is taken again", PATIENCE, has_it);
     }
     guard.verify().expect("it is held");
+    let ticket = guard.into_ticket().expect("it is held");
+    let guard = locker.adopt(ticket).expect("it is held");
     guard.unlock().expect("it was held");
 }
 

@@ -146,6 +146,9 @@ impl<'a> Held<'a> {
                     *last_used = again.max(*last_used);
                 }
             }
+            Change::Adopt { last_used, .. } => {
+                *last_used = (*last_used).max(self.quorum.tokens.now() | 1);
+            }
             _ => request.granted = None,
         }
         self.quorum.scripts().changing(request, change)
