@@ -7,7 +7,7 @@
 //! | the command | when the connection fails | when the round ends |
 //! |---|---|---|
 //! | waits for a connection | the server has failed | the connection is kept if it is made, unless its [`Group`] ends before |
-//! | was sent on an idle connection | it is sent again on a new one, also if the server is silent for too long | the connection is kept, and its next user reads the answer; if the server was silent for too long it is closed, but kept where the command asks for a lease: what its owner sends next comes behind it |
+//! | was sent on an idle connection | it is sent again on a new one, also if the server is silent for too long | the connection is kept, and its next user reads the answer; if the server was silent for too long it is reset. But one with a question for a lease is kept for another `io_timeout`, since what its owner sends next comes behind that; and one with a release is closed so that the release is delivered |
 //! | was sent on a new one | it is sent again on another, once | the same |
 //!
 //! A command that mustn't be carried out twice isn't sent again.
@@ -306,14 +306,17 @@ impl Drop for Round<'_> {
     fn drop(&mut self) {
         let (now, same) = (time::now(), self.call.same_connection());
         for Flight { at, connection, .. } in self.flights.drain(..) {
-            let is_silent = connection.silent_for(now) > self.members.patience();
+            let (server, silent) = (self.members.server(at), connection.silent_for(now));
+            let is_silent = silent > self.members.patience();
             match same {
+                _ if !is_silent => server.keep_behind(connection, same),
                 // What its owner sends next comes behind it.
-                SameConnection::Asks(_) => self.members.server(at).keep_behind(connection, same),
-                _ if !is_silent => self.members.server(at).keep_behind(connection, same),
+                SameConnection::Asks(_) if silent <= server.settings().io_timeout => {
+                    server.keep_behind(connection, same);
+                }
                 // It may be behind a question, and arrives even if that does late.
                 SameConnection::TakesBack(_) => drop(connection),
-                SameConnection::Any => connection.give_up(),
+                _ => connection.give_up(),
             }
             if is_silent {
                 self.members.fell_silent(at);

@@ -77,7 +77,7 @@ impl Nodes {
         let until = deadline.within(patience);
         let others = Group::new(others, deadline);
         let more = others.ask(&Questions);
-        // The late ones have been asked, and may answer meanwhile; the others are asked by their own round.
+        // The answers of the late ones wait meanwhile; the others are asked only now.
         for (mut missing, mut round, asked) in [
             (others.servers.clone(), more, &others),
             (late, round, &asked),
