@@ -192,13 +192,11 @@ impl LockGuard {
     fn defer_both(&self, lease: Lease, reading: Claim) {
         let ttl = self.core.options.ttl;
         let as_reader = DeferredRelease {
-            claim: reading,
-            owner: lease.owner.clone(),
-            ttl,
             ending: Ending::Clean {
                 last_used: lease.token.last_used(),
             },
             kept_until: lease.kept_until,
+            ..DeferredRelease::of_owner(reading, lease.owner.clone(), ttl)
         };
         self.defer(DeferredRelease::of(lease, ttl));
         self.defer(as_reader);

@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::LockGuard;
 use crate::base::{
-    BootInstant, Deadline, Ending, Error, LostReason, Owner, Result, limits::RELEASE, sys::time,
+    BootInstant, Deadline, Error, LostReason, Owner, Result, limits::RELEASE, sys::time,
 };
 #[cfg(feature = "value")]
 use crate::base::{ErrorChain, limits::GRACE};
@@ -354,14 +354,14 @@ impl LockGuard {
             .engine
             .change(request, Change::Release(release), deadline);
         let valid_until = lease.valid_until;
-        let rest = DeferredRelease::of(lease, self.core.options.ttl);
-        match &released {
-            Err(e) if e.may_pass() => self.defer(rest),
-            Ok(Outcome::Done(done)) if done.is_partial => self.defer(DeferredRelease {
-                ending: Ending::Unknown,
-                ..rest
-            }),
-            _ => {}
+        let (may_pass, is_rest) = match &released {
+            Ok(Outcome::Done(done)) => (false, done.is_partial),
+            Ok(Outcome::Gone(_)) => (false, false),
+            Err(e) => (e.may_pass(), false),
+        };
+        if may_pass || is_rest {
+            let release = DeferredRelease::of(lease, self.core.options.ttl);
+            self.defer(DeferredRelease { is_rest, ..release });
         }
         let advice = value.map_or(UNRELEASED, |_| UNSTORED);
         match released.map_err(|e| e.advising(advice))? {

@@ -12,7 +12,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 use crate::base::limits::{CLOSING, DEFERRED_PAUSES, GRACE, HEARTBEAT_LATENESS, LONGEST_KEEP};
 use crate::base::sys::sync::{Condvar, Mutex};
 use crate::base::sys::{self, time};
-use crate::base::{BootInstant, Cancel, Claim, Clock, Deadline, Ending, ErrorChain, Owner};
+use crate::base::{BootInstant, Cancel, Claim, Clock, Deadline, Ending, ErrorChain, Owner, Result};
 use crate::engine::{Change, Engine, Outcome, Release, Request};
 use crate::lease::Lease;
 
@@ -25,6 +25,8 @@ pub(crate) struct DeferredRelease {
     pub(crate) ending: Ending,
     /// Until when the lock stays taken although it is released.
     pub(crate) kept_until: BootInstant,
+    /// A majority of servers has released it: others may have the lock, and go before.
+    pub(crate) is_rest: bool,
 }
 
 impl DeferredRelease {
@@ -36,6 +38,7 @@ impl DeferredRelease {
             ttl,
             ending: Ending::Unknown,
             kept_until: BootInstant::START,
+            is_rest: false,
         }
     }
 
@@ -47,6 +50,7 @@ impl DeferredRelease {
             claim: lease.claim,
             owner: lease.owner,
             ttl,
+            is_rest: false,
         }
     }
 }
@@ -75,8 +79,26 @@ struct Queue {
     close_by: Option<Instant>,
 }
 
-/// More than these are left to their ttl, first the one whose turn is next.
+/// More than these are left to their ttl, first a rest, and else the one whose turn is next.
 const MOST: usize = 1024;
+
+impl Queue {
+    /// Behind those of its kind. Says whether it is the first.
+    fn push(&mut self, release: DeferredRelease, over: Instant) -> bool {
+        let rests = self.waiting.iter().position(|(one, _)| one.is_rest);
+        let at = rests.filter(|_| !release.is_rest);
+        let at = at.unwrap_or(self.waiting.len());
+        self.waiting.insert(at, (release, over));
+        at == 0
+    }
+
+    fn pop_least(&mut self) -> Option<(DeferredRelease, Instant)> {
+        match self.waiting.back() {
+            Some((last, _)) if last.is_rest => self.waiting.pop_back(),
+            _ => self.waiting.pop_front(),
+        }
+    }
+}
 
 impl DeferredReleases {
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
@@ -101,11 +123,14 @@ impl DeferredReleases {
         let over = self.0.clock.instant() + lasts;
         let mut queue = self.0.queue.lock();
         if queue.waiting.len() >= MOST
-            && let Some((dropped, _)) = queue.waiting.pop_front()
+            && let Some((dropped, _)) = queue.pop_least()
         {
             self.0.engine.abandon(&dropped.owner);
         }
-        queue.waiting.push_back((release, over));
+        if queue.push(release, over) {
+            // It doesn't wait until the thread tries the rest of others again.
+            self.0.closing.notify_all();
+        }
         // What moves the clock has them tried again.
         if !queue.has_worker && !self.0.clock.is_moved() {
             queue.has_worker = self.start();
@@ -230,50 +255,52 @@ impl Shared {
 
     /// Whether that is done with, one way or another.
     fn send(&self, deferred: &mut DeferredRelease, deadline: &Deadline) -> bool {
-        let DeferredRelease {
-            claim,
-            owner,
-            ttl,
-            ending,
-            kept_until,
-        } = deferred;
-        let request = Request {
-            claim,
-            owner,
-            ttl: *ttl,
-            granted: None,
-        };
-        let release = Release {
-            ending: *ending,
-            keep: kept_until.since(self.clock.now()),
-            ..Release::UNKNOWN
-        };
-        match self
-            .engine
-            .change(request, Change::Release(release), deadline)
-        {
+        let is_split = self.engine.capabilities().is_split;
+        match self.change(deferred, deadline) {
+            Ok(Outcome::Done(done)) => {
+                deferred.is_rest = done.is_partial;
+                !done.is_partial
+            }
+            // A majority has it no more. The others are asked by what each of them has.
+            Ok(Outcome::Gone(_)) if is_split && deferred.ending != Ending::Unknown => {
+                (deferred.ending, deferred.is_rest) = (Ending::Unknown, true);
+                false
+            }
+            Ok(Outcome::Gone(_)) => true,
             Err(e) if e.may_pass() => false,
+            // The lock isn't taken.
+            Err(_) if deferred.is_rest => true,
             Err(e) => {
-                self.engine.abandon(owner);
+                self.engine.abandon(&deferred.owner);
                 log::warn!(
                     "a lock can't be released and stays taken until its lease ends: {}",
                     ErrorChain(&e)
                 );
                 true
             }
-            Ok(Outcome::Done(done)) if done.is_partial => {
-                // By its token it would count as gone as soon as others have the lock at a majority.
-                *ending = Ending::Unknown;
-                false
-            }
-            Ok(_) => true,
         }
+    }
+
+    fn change(&self, deferred: &DeferredRelease, deadline: &Deadline) -> Result<Outcome> {
+        let request = Request {
+            claim: &deferred.claim,
+            owner: &deferred.owner,
+            ttl: deferred.ttl,
+            granted: None,
+        };
+        let release = Release {
+            ending: deferred.ending,
+            keep: deferred.kept_until.since(self.clock.now()),
+            ..Release::UNKNOWN
+        };
+        self.engine
+            .change(request, Change::Release(release), deadline)
     }
 
     fn put_back(&self, undone: (DeferredRelease, Instant), pause: Duration) {
         let mut queue = self.queue.lock();
         // Behind the others: it may be about this one lock that the server gives an error.
-        queue.waiting.push_back(undone);
+        queue.push(undone.0, undone.1);
         let pause = if queue.close_by.is_some() {
             pause.min(CLOSING / 8)
         } else {
@@ -296,7 +323,7 @@ impl fmt::Debug for DeferredReleases {
 mod tests {
     use super::*;
     use crate::base::clock::tests::ManualClock;
-    use crate::base::error::{Error, Result};
+    use crate::base::error::Error;
     use crate::engine::{Capabilities, Wait};
     use crossbeam_channel::{Receiver, Sender, unbounded};
 
@@ -345,13 +372,22 @@ mod tests {
     }
 
     fn release(owner: &Owner, ttl: Duration) -> DeferredRelease {
-        DeferredRelease {
-            claim: Claim::exclusive("deferred", "a"),
-            owner: owner.clone(),
-            ttl,
-            ending: Ending::Unknown,
-            kept_until: BootInstant::START,
+        DeferredRelease::of_owner(Claim::exclusive("deferred", "a"), owner.clone(), ttl)
+    }
+
+    #[test]
+    fn rest_goes_behind_what_nobody_has_released() {
+        let (mut queue, over) = (Queue::default(), Instant::now());
+        let owners: Vec<_> = (0..4).map(|_| Owner::new()).collect();
+        for (owner, is_rest) in owners.iter().zip([true, false, true, false]) {
+            let release = release(owner, TTL);
+            queue.push(DeferredRelease { is_rest, ..release }, over);
         }
+        let dropped = queue.pop_least().expect("the last rest").0;
+        assert_eq!(dropped.owner, owners[2]);
+        let left = queue.waiting.iter().map(|(release, _)| &release.owner);
+        let order = [&owners[1], &owners[3], &owners[0]];
+        assert!(left.eq(order));
     }
 
     /// An engine whose sessions outlast leases would keep its place in line.

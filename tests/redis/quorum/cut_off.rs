@@ -43,6 +43,36 @@ fn lock_that_is_released_meanwhile_is_free_there_soon() {
     }
 }
 
+/// Another had missed the lock, and a third hears of the panic only afterwards.
+#[test]
+fn panic_is_told_where_it_was_missed() {
+    const LONG_GONE: Duration = Duration::from_millis(300);
+    let set = Setup::new().proxies().quorum(3);
+    let (locker, other) = (lasting(&set.url("0s")), lasting(&set.url("0s")));
+    drop(held_at_all(&set, &locker));
+    drop(held_at_all(&set, &other));
+    set.server(1).proxy().set(Fault::Refuse);
+    let guard = held(&locker);
+    wait_until("it is at the others", PATIENCE, || {
+        [0, 2]
+            .into_iter()
+            .all(|at| set.server(at).get(LOCK).is_some())
+    });
+    set.server(1).proxy().set(Fault::None);
+    // So that a release is sent there again.
+    thread::sleep(LONG_GONE);
+    set.server(2).proxy().set(Fault::Refuse);
+    let panics = thread::spawn(move || {
+        let _guard = guard;
+        panic!("on purpose");
+    });
+    assert!(panics.join().is_err());
+    set.server(2).proxy().set(Fault::None);
+    let is_free = || set.server(2).get(LOCK).is_none();
+    wait_until("the release", PATIENCE, is_free);
+    assert!(held(&other).was_abandoned());
+}
+
 #[test]
 fn waiter_that_moves_to_another_queue_leaves_the_first_when_it_gives_up() {
     let set = Setup::new().proxies().quorum(3);
