@@ -12,7 +12,10 @@ use crate::{PATIENCE, builder, line, setup};
 fn lease_that_was_adopted_without_an_answer_ends_with_its_ttl() {
     let server = setup().proxies().start();
     let second = Duration::from_secs(1);
-    let giver = builder(&server).ttl(6 * second).build().unwrap();
+    // What it watches for is asked beside its calls, and mustn't meet the proxy.
+    let url = format!("zk://{}/locks?tick=100ms", server.own_addr());
+    let giver = Locker::builder(&url).namespace("ns").ttl(6 * second);
+    let giver = giver.build().unwrap();
     let taker = builder(&server).connect_timeout(second).io_timeout(second);
     let taker = taker.ttl(20 * second).build().unwrap();
     let guard = giver.lock("a").unwrap();
