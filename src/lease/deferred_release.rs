@@ -204,6 +204,7 @@ impl Drop for DeferredReleases {
 impl Shared {
     /// The thread.
     fn work(&self) {
+        self.let_others_go_first();
         let mut pauses = DEFERRED_PAUSES.waits();
         while let Some((mut release, over, deadline)) = self.next() {
             // A logger that panics must not end the thread that the queue relies on.
@@ -216,6 +217,16 @@ impl Shared {
                     pauses.next().unwrap_or(DEFERRED_PAUSES.cap),
                 );
             }
+        }
+    }
+
+    /// Those that wait for the lock get it from the servers that have released it. They need not wait for what a rest
+    /// costs.
+    fn let_others_go_first(&self) {
+        let queue = self.queue.lock();
+        let is_rest = |first: &(DeferredRelease, Instant)| first.0.is_rest;
+        if queue.waiting.front().is_some_and(is_rest) && queue.close_by.is_none() {
+            drop(self.closing.wait_for(queue, DEFERRED_PAUSES.base));
         }
     }
 
